@@ -3,7 +3,7 @@
 
 GL_TOP=$(CDPATH="" cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # Kernel builds take minutes and do not depend on the tree: keep them outside.
-GL_CACHE=${GREENLANE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/greenlane}
+GL_CACHE=${GREENLANE_CACHE:-${XDG_CACHE_HOME:-${HOME:-}/.cache}/greenlane}
 GL_JOBS=${GREENLANE_JOBS:-$(nproc)}
 
 say() { printf '%s\n' "$*" >&2; }
@@ -28,8 +28,19 @@ run_logged() {
 	die "failed: $* (whole output: $log)"
 }
 
-# own_git CMD...: git in the tree, which may belong to a user while root builds it
-own_git() { git -c "safe.directory=$GL_TOP" -C "$GL_TOP" "$@"; }
+# own_git CMD...: git in the tree, as its owner: git refuses to read another user's tree, and root would
+# leave files in it that the owner cannot read
+own_git() {
+	local owner
+
+	owner=$(stat -c %u "$GL_TOP")
+	if [ "$EUID" -ne 0 ] || [ "$owner" -eq 0 ]; then
+		git -C "$GL_TOP" "$@"
+		return
+	fi
+	HOME=/nonexistent setpriv --reuid "$owner" --regid "$(stat -c %g "$GL_TOP")" --clear-groups \
+		git -C "$GL_TOP" "$@"
+}
 
 # export_epoch: SOURCE_DATE_EPOCH, by which a package of the same commit has the same bytes
 export_epoch() {
@@ -82,6 +93,9 @@ build_modules() {
 	fi
 	grep -E -A5 'warning:|^WARNING' "$log" >&2 || true
 }
+
+# newest_clang: the suffix of the newest clang here, as make's LLVM= takes it: -16
+newest_clang() { compgen -c clang- | sed -n 's/^clang\(-[0-9]*\)$/\1/p' | sort -V | tail -n 1 | grep .; }
 
 # newest_headers: the build directory of the distribution's newest ones here
 newest_headers() {

@@ -121,7 +121,12 @@ def run(args, config, jobs, options):
     config, measured, errors = incast.measure(args.lab, config, jobs)
     if errors or not args.virtual:
         return config, _named(measured, "measured"), errors
-    virtual = pool.run_jobs(config, jobs, args.guests, options)
+    try:
+        virtual = pool.run_jobs(config, jobs, args.guests, options)
+    except pool.GuestFailed as why:
+        return config, _named(measured, "measured"), [f"a guest failed: {why}"]
+    except KeyboardInterrupt:
+        return config, _named(measured, "measured"), ["interrupted: without the virtual part"]
     return config, [one for pair in zip(_named(measured, "measured"), _named(virtual, "virtual"))
                     for one in pair], []
 
@@ -131,31 +136,47 @@ def _named(results, source):
     return [dict(result, cc=f"{result['cc']}@{source}") for result in results]
 
 
+def _part(path):
+    """The name of a file until it is complete: a killed run leaves no partial file."""
+    path = pathlib.Path(path).resolve()
+    return path.with_name(f"{path.name}.part")
+
+
 def unwritable(args):
     """The reason why results cannot be written, before they are measured; or None."""
-    for name in (args.json, args.plot):
-        path = pathlib.Path(name or ".")
+    for name in [args.json] * bool(args.json) + [
+            f"{args.plot}.{kind}" for kind in ("svg", "png") if args.plot]:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as why:
-            return f"{why.filename}: {why.strerror}"
-        if not os.access(path.parent, os.W_OK):
-            return f"{path.parent}: not writable"
-        if name and path.exists() and not path.is_file():
-            return f"{path}: not a file"
+            part = _part(name)
+            part.parent.mkdir(parents=True, exist_ok=True)
+            if os.path.exists(name) and not os.path.isfile(name):
+                return f"{name}: not a file"
+            part.touch()
+            part.unlink()
+        except (OSError, RuntimeError) as why:      # RuntimeError: symbolic links in a circle
+            return f"{name}: {getattr(why, 'strerror', None) or why}"
     return None
 
 
 def write_json(path, config, rows, results):
     """Write all results, flow by flow."""
-    path = pathlib.Path(path).resolve()
     version = subprocess.run([TOP / "scripts/version"], stdout=subprocess.PIPE, text=True,
                              check=True).stdout.strip()
-    part = path.with_name(f"{path.name}.part")     # a killed run leaves no partial file
+    part = _part(path)
     part.write_text(json.dumps({
         "command": ["scripts/experiment", *sys.argv[1:]], "version": version,
         "config": config, "summary": rows, "runs": results}), encoding="utf-8")
-    part.replace(path)
+    part.replace(pathlib.Path(path).resolve())
+
+
+def _written(name, function, *args):
+    """Write results; returns [the error] or []."""
+    try:
+        function(*args)
+    except OSError as why:
+        print(f"experiment: {name}: {why.strerror}", file=sys.stderr)
+        return [why]
+    return []
 
 
 def main():
@@ -187,17 +208,13 @@ def main():
     if not results:
         return 1
     rows = kind.summaries(config, results)
+    if args.json:       # before the table: stdout may be closed
+        failed = failed + _written(args.json, write_json, args.json, config, rows, results)
     print(report.table(rows, kind.COLUMNS))
     if hasattr(kind, "notes"):
         print(kind.notes(config, results, rows))
-    try:
-        if args.json:
-            write_json(args.json, config, rows, results)
-        if args.plot:
-            kind.plot(config, results, rows, args)
-    except OSError as why:
-        failed = [*failed, f"{why.filename or args.json}: {why.strerror}"]
-        print(f"experiment: {failed[-1]}", file=sys.stderr)
+    if args.plot:
+        failed = failed + _written(args.plot, kind.plot, config, results, rows, args)
     errors = [row for row in rows if "error" in row or row["unfinished"]]
     said = [f"experiment: {row['cc']}, {row['flows']} flows:"
             f" {row.get('error') or str(row['unfinished']) + ' unfinished'}"

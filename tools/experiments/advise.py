@@ -82,8 +82,8 @@ def wrong(args):
         return (f"--buffer: {args.buffer} bytes have no room for an important packet above"
                 f" {'--red' if args.red else 'the minimum of red'}, {red}: no colour would be"
                 " protected")
-    if (args.ecn or 0) > (args.red or args.buffer):
-        return "--ecn: above red"
+    if (args.ecn or 0) > (red := advice(args).red):
+        return f"--ecn: above red, {red}"
     return None
 
 

@@ -783,7 +783,8 @@ def blind(look):
         yield Problem(
             BLIND, "this look",
             f"It may not read the sockets of {look['unseen']} of the processes.",
-            "A security module forbids it: see kernel.yama.ptrace_scope, and the audit log.")
+            "A security module forbids it (kernel.yama.ptrace_scope, the audit log), or ulimit -n is"
+            " too small.")
 
 
 @_check

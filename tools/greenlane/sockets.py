@@ -16,9 +16,11 @@ from .transports import FALLEN
 
 
 def _socket_inode(path):
-    """The inode of the socket that /proc/PID/fd/N is, or None."""
+    """The inode of the socket that /proc/PID/fd/N is, or None; raises PermissionError."""
     try:
         link = os.readlink(path)
+    except PermissionError:
+        raise
     except OSError:
         return None
     return int(link[8:-1]) if link.startswith("socket:[") else None
@@ -67,7 +69,11 @@ class Walk:
         pidfd = -1
         try:
             for fd in fds:
-                inode = _socket_inode(f"/proc/{pid}/fd/{fd}")
+                try:
+                    inode = _socket_inode(f"/proc/{pid}/fd/{fd}")
+                except PermissionError:
+                    self.unseen += 1
+                    return
                 if inode is None or inode in self._seen:
                     continue
                 try:

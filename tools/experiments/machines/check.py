@@ -62,17 +62,17 @@ def _path_problems(session, lab, device):
         yield f"{host.device} has no carrier: is it up, with a cable?"
     if device["mtu"] != report.MTU:
         yield f"{host.device} has an MTU of {device['mtu']}; the ideal is of {report.MTU}"
-    text = session.run("ip", "-j", "addr", "show", "dev", host.device, may_fail=True)
-    if text is None:
+    links = session.json("ip", "-j", "addr", "show", "dev", host.device, may_fail=True)
+    if links is None:
         yield "no ip: install iproute2"
         return
     if ipaddress.ip_address(host.address) not in [
-            ipaddress.ip_address(one["local"]) for link in json.loads(text)
+            ipaddress.ip_address(one["local"]) for link in links
             for one in link.get("addr_info", ()) if "local" in one]:
         yield f"{host.device} does not have the address {host.address}"
     for peer in [lab.receiver] if host.role == "sender" else lab.senders:
-        route = session.run("ip", "-j", "route", "get", peer.address, may_fail=True)
-        dev = json.loads(route)[0]["dev"] if route else None
+        route = session.json("ip", "-j", "route", "get", peer.address, may_fail=True)
+        dev = route[0]["dev"] if route else None
         if dev != host.device:
             yield f"{peer.address} is reached by {dev or 'no device'}, not by {host.device}"
 
@@ -100,11 +100,11 @@ def _end_problems(session, config, ccs, facts):
 def _switch_problems(session):
     """Missing ports of a switch, and qdiscs that the session could not restore."""
     for dev in session.host.ports:
-        text = session.run("tc", "-j", "qdisc", "show", "dev", dev, may_fail=True)
-        if text is None:
+        qdiscs = session.json("tc", "-j", "qdisc", "show", "dev", dev, may_fail=True)
+        if qdiscs is None:
             yield f"no port {dev}, or no tc"
             continue
-        for qdisc in json.loads(text):
+        for qdisc in qdiscs:
             if qdisc.get("root") and qdisc.get("handle") != _DEFAULT_HANDLE:
                 yield (f"{dev} has the qdisc {qdisc['kind']}, which would not be restored:"
                        " delete it, or leave the port out")

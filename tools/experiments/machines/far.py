@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 # Seconds without a request after which the other end is gone.  It sends one each PING seconds
 # (session.py).
@@ -64,6 +65,7 @@ class Far:
         self.undo = []              # commands
         self.child = self.waiter = self.memory = None
         self.lock = threading.Lock()
+        self.ending = False         # a signal has ended the session
 
     def answer(self, number, **fields):
         """Write an answer; without a reader, the end of stdin ends the session.  The row feed
@@ -85,9 +87,11 @@ class Far:
 
     def do_run(self, argv, undo=None, env=None):
         """Run a command; if it succeeds, `undo` will restore the state before it."""
-        status, out, err = run(argv, env)
-        if undo and not status:
+        if undo:            # before the command: a signal may follow it
             self.undo.append((undo, env))
+        status, out, err = run(argv, env)
+        if undo and status:
+            self.undo.pop()
         return {"status": status, "out": out, "err": err}
 
     def do_status(self):
@@ -144,7 +148,8 @@ class Far:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if listens else out, stderr=err,
             universal_newlines=True)
         first = self.child.stdout.readline() if listens else ""
-        self.waiter = threading.Thread(target=self.wait, args=(self.child, out, err, ends))
+        self.waiter = threading.Thread(target=self.wait, args=(self.child, out, err, ends),
+                                       daemon=True)
         self.waiter.start()
         return {"first": first}
 
@@ -156,16 +161,11 @@ class Far:
         err.seek(0)
         self.answer(number, status=child.returncode, out=text or out.read(), err=err.read())
 
-    def do_stop(self):
-        """End the load generator, if it runs."""
+    def restore(self):
+        """Restore the host; returns the errors.  Nothing here waits for the other end."""
         if self.child:
             self.child.kill()
-            self.waiter.join()
-            self.child = None
-
-    def restore(self):
-        """Restore the host; returns the errors."""
-        self.do_stop()
+            self.child.wait()
         wrong = []
         for command, env in self.undo[::-1]:
             status, _, err = run(command, env)
@@ -218,8 +218,13 @@ def main():
     except OSError as why:
         sys.exit("no lock: %s" % why)
     far, end = Far(), None
+
+    def signalled(*_):
+        if not far.ending:          # a second one must not end the restoration
+            far.ending = True
+            sys.exit(1)
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(1))
+        signal.signal(number, signalled)
     try:
         far.answer(0, ready=os.geteuid(), machine=os.uname().machine, release=os.uname().release)
         threading.Thread(target=far.beat, daemon=True).start()
@@ -229,12 +234,18 @@ def main():
                 break
             if request["do"] != "ping":
                 far.serve(request)
+    except Exception:
+        traceback.print_exc()
+        sys.stderr.flush()
     finally:
-        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)       # restore everything
+        far.ending = True
         wrong = far.restore()
         if end:
+            if far.waiter:
+                far.waiter.join(PATIENCE)
             far.answer(end, wrong=wrong)
+        # A thread may be writing to an end that does not read.
+        os._exit(0 if end else 1)
 
 
 main()

@@ -11,7 +11,6 @@ routes and the queues of a Linux switch's ports.
 
 import base64
 import collections
-import json
 import os
 import subprocess
 import sys
@@ -67,6 +66,13 @@ def _root(dev):
     return ["dev", dev, "root", "handle", _HANDLE]
 
 
+def _gateway(route):
+    """The words of a route's gateway, which may have another IP version (RFC 5549)."""
+    if "via" in route:
+        return ["via", route["via"]["family"], route["via"]["host"]]
+    return ["via", route["gateway"]] if "gateway" in route else []
+
+
 def _kept(route):
     """The words of a route's source address and metrics, which a more specific route would hide."""
     words = ["src", route["prefsrc"]] if "prefsrc" in route else []
@@ -100,9 +106,8 @@ class Incast:
         """Routes to the host's peers, with RTO_min."""
         mine = session.host
         for peer in [self.lab.receiver] if mine.role == "sender" else self.lab.senders:
-            route, = json.loads(session.run("ip", "-j", "route", "get", peer.address))
-            words = [peer.address, *(["via", route["gateway"]] if "gateway" in route else []),
-                     "dev", route["dev"]]
+            route, = session.json("ip", "-j", "route", "get", peer.address)
+            words = [peer.address, *_gateway(route), "dev", route["dev"]]
             session.run("ip", "route", "add", *words, *_kept(route),
                         "rto_min", f"{self.config['rto_min'] // 10**6}ms",
                         undo=["ip", "route", "del", *words])
@@ -148,8 +153,7 @@ class Incast:
 
         self.sessions.each(start, [self.lab.receiver])
         self.sessions.each(start, self.lab.senders)
-        *sent, result = map(json.loads, self.sessions.each(
-            lambda session: session.wait(seconds), self.lab.ends))
+        *sent, result = self.sessions.each(lambda session: session.wait(seconds), self.lab.ends)
         total = collections.Counter()
         for one in sent:
             total.update(one["tcp_info"])
@@ -161,8 +165,8 @@ class Incast:
         if not self.ports:
             return []
         session, dev = self.ports[0]
-        text = session.run("tc", "-s", "-j", "qdisc", "show", "dev", dev)
-        return [qdisc for qdisc in json.loads(text) if qdisc.get("root")]
+        qdiscs = session.json("tc", "-s", "-j", "qdisc", "show", "dev", dev)
+        return [qdisc for qdisc in qdiscs if qdisc.get("root")]
 
     def run(self, job):
         """One congestion control, one fan-in; the result as the virtual experiment's."""

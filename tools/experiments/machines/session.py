@@ -11,8 +11,10 @@ import concurrent.futures
 import contextlib
 import itertools
 import json
+import os
 import pathlib
 import shlex
+import signal
 import subprocess
 import tempfile
 import threading
@@ -97,7 +99,11 @@ class Session(Counting):
 
     def _ping(self):
         """Show that this end lives, and end a connection whose host does not."""
+        woke = time.monotonic()
         while not self._end.wait(PING):
+            late, woke = time.monotonic() - woke > 2 * PING, time.monotonic()
+            if late:        # this end was stopped: rows of the host may wait
+                self._heard = woke
             if time.monotonic() - self._heard > PATIENCE:
                 self._give_up(f"no sign of life for {PATIENCE} s")
                 return
@@ -108,7 +114,8 @@ class Session(Counting):
     def _give_up(self, reason):
         with self._lock:
             self._reason = self._reason or reason
-        self._ssh.kill()
+        with contextlib.suppress(ProcessLookupError):       # also the processes that ssh has started
+            os.killpg(self._ssh.pid, signal.SIGKILL)
 
     def _dead(self):
         return Dead(f"{self.host.name}: {self._reason}{self._state()}")
@@ -177,6 +184,18 @@ class Session(Counting):
         self.undo += [undo] * bool(undo and not done["status"])
         return done["out"] if not done["status"] else None
 
+    def _parsed(self, text, source):
+        """JSON; raises Dead if it is none."""
+        try:
+            return json.loads(text)
+        except ValueError as why:
+            raise Dead(f"{self.host.name}: {source} printed no JSON: {why}") from None
+
+    def json(self, *argv, may_fail=False):
+        """The JSON that a command prints; None if it failed and may."""
+        text = self.run(*argv, may_fail=may_fail)
+        return None if text is None else self._parsed(text, argv[0])
+
     def sysctl(self, values):
         """Set these sysctls if they exist, and restore all others."""
         self.before = self.call("sysctl", values=values)["before"]
@@ -188,12 +207,12 @@ class Session(Counting):
         return bool(first) or not listens
 
     def wait(self, seconds):
-        """The load generator's stdout; raises Dead if it failed."""
+        """The load generator's report; raises Dead if it failed."""
         done = self._result(self._ends, seconds)
-        if not done["out"].strip():
+        if done["status"] or not done["out"].strip():
             why = done["err"].strip() or f"the load generator ended with {done['status']}"
             raise Dead(f"{self.host.name}: {why}")
-        return done["out"]
+        return self._parsed(done["out"], "the load generator")
 
     def close(self):
         """Restore the host and end the connection; returns the errors."""
@@ -202,7 +221,8 @@ class Session(Counting):
             wrong = self._ask("end", _RESTORE)["wrong"]
         except Dead as why:
             return [str(why)]
-        self._ssh.stdin.close()
+        with contextlib.suppress(BrokenPipeError):          # a last ping
+            self._ssh.stdin.close()
         self._ssh.wait()
         return [f"{self.host.name}: not restored: {one}" for one in wrong]
 

@@ -18,7 +18,10 @@ def _parse(text, units, what):
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([a-z]*)", text.lower())
     if not match or match[2] not in units:
         raise ValueError(f"not a {what}: {text}")
-    return round(float(match[1]) * units[match[2]])
+    value = float(match[1]) * units[match[2]]
+    if value >= 2**63:
+        raise ValueError(f"too large a {what}: {text}")
+    return round(value)
 
 
 def size(text):

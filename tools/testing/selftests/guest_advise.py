@@ -93,7 +93,7 @@ def invalid():
     for wrong in (options[2:], options[:4], ("--rtt", "400us", *options[:2], *options[4:]),
                   (*options, "--red", "2m"), (*options, "--red", "100k", "--ecn", "200k"),
                   (*options, "--fan-in", "0"), (*options, "--only", "ios"),
-                  (*options, "--red", "1513"), (*options, "--ecn", "0"), (*options, "--delay", "0us"),
+                  (*options, "--red", "1513"), (*options, "--ecn", "1799k"), (*options, "--ecn", "0"), (*options, "--delay", "0us"),
                   (*options, "--delay", "1s"), (*options, "--buffer", "4g"),
                   (*options, "--rate", "7bit"), (*options, "--rate", "100001gbit"),
                   # Three products, and no room above them.

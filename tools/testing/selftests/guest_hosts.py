@@ -208,6 +208,15 @@ def sshd_dies(_lab, _net, child):
     true("tcp_ecn (was 2)" in err, f"its changes: {err}")
 
 
+@case("the host's half gets two signals at once: all is restored", halfway)
+def two_signals(_lab, _net, child):
+    session = parent(generator(1))
+    for number in signal.SIGTERM, signal.SIGHUP:
+        os.kill(session, number)
+    _, err = child.communicate(timeout=60)
+    equal((child.returncode, err.count("\n")), (1, 1), f"status, rows: {err}")
+
+
 @case("a host hangs: an error within half a minute, and the others are restored", halfway)
 def hangs(_lab, _net, child):
     session = parent(generator(1))

@@ -62,7 +62,7 @@ def parse_args():
     parser.add_argument("--log", type=pathlib.Path,
                         help="keep the kernel's log here")
     parser.add_argument("--bare", action="store_true",
-                        help="do not build the kernel's own modules")
+                        help="without the kernel's own modules")
     parser.add_argument("--no-modules", action="store_true",
                         help="do not build the tree's modules")
     parser.add_argument("--built", nargs=2, type=pathlib.Path, metavar=("KERNEL", "MODULES"),
@@ -169,7 +169,8 @@ def write_orders(run, args, kdir, moddir, out):
         "GL_TOP": str(TOP), "GL_OUT": str(out), "GL_KERNEL": args.kernel,
         "GL_MACHINE": args.machine, "GL_VARIANT": args.variant or "",
         "GL_DEBUG": "1" if args.debug else "",
-        "GL_KERNEL_MODULES": str(qemu.own_modules(kdir)),
+        # A bare guest does not depend on another one's builds.
+        "GL_KERNEL_MODULES": "" if args.bare else str(qemu.own_modules(kdir)),
         "GL_KERNEL_SOURCE": str((kdir / "source").resolve()),
         "GL_MODDIR": str(moddir or ""), "TC_LIB_DIR": str(TOP / "tools/tc"),
     }
