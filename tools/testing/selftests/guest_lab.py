@@ -97,11 +97,11 @@ FEW = {
     "rpm": ["guest_install.py"],
     "bpftrace": ["smp_bpftrace.py"],
     "systemd": ["install_export.py", "ops_containers.py"],
-    "openssh-client": ["guest_hosts.py"],
+    "openssh-client": ["guest_hosts.py", "guest_machines.py"],
     "python3-yaml": ["upstream_ynl.py"],
     "rsync": ["guest_kselftest.sh"],
     "python3-matplotlib": ["guest_converge.py", "guest_figures.py", "guest_incast.py",
-                           "guest_load.py", "guest_slurm.py", "guest_transports.py"],
+                           "guest_load.py", "guest_machines.py", "guest_slurm.py", "guest_transports.py"],
     "snakemake": ["guest_figures.py", "guest_slurm.py"],
     "weasyprint": ["guest_figures.py", "guest_slurm.py"],
     "chromium": ["guest_figures.py"],
@@ -138,7 +138,7 @@ def packages_of_a_test():
                      f"{name} runs {program}")
             for module, package in LIBRARIES.items():
                 true(package in mine or f"{module} import" not in text, f"{name} imports {module}")
-            equal("qemu-system-x86" in mine, "kselftest" in name or (
+            equal("qemu-system-x86" in mine, "kselftest" in name or "machines" in name or (
                 config is check.STOCK and name != check.LINT), f"a virtual machine for {name}")
     equal({package: sorted(names) for package, names in users.items()}, FEW, "tests by package")
 
