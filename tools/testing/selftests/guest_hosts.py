@@ -211,7 +211,7 @@ def sshd_dies(_lab, _net, child):
 @case("the host's half gets two signals at once: all is restored", halfway)
 def two_signals(_lab, _net, child):
     session = parent(generator(1))
-    for number in signal.SIGTERM, signal.SIGHUP:
+    for number in signal.SIGSTOP, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT:
         os.kill(session, number)
     _, err = child.communicate(timeout=60)
     equal((child.returncode, err.count("\n")), (1, 1), f"status, rows: {err}")
@@ -227,7 +227,7 @@ def hangs(_lab, _net, child):
     equal((child.returncode, err.count("\n")), (1, 1), f"status, rows: {err}")
     true(err.startswith("experiment: h1: no sign of life for 20 s; it restores by itself"), err)
     true("h1" in out, "the table of the hosts")
-    equal([words[2] for words in running("incast").values()], ["1"], "the hung host's alone is left")
+    true({words[2] for words in running("incast").values()} <= {"1"}, "load generators of others")
     os.kill(session, signal.SIGCONT)
 
 
