@@ -63,9 +63,9 @@ class Far:
     def __init__(self):
         self.before = {}            # {sysctl that has been changed: its value before}
         self.undo = []              # commands
-        self.child = self.waiter = self.memory = None
+        self.child = self.memory = None
         self.lock = threading.Lock()
-        self.ending = False         # a signal has ended the session
+        self.ending = False         # the session ends
 
     def answer(self, number, **fields):
         """Write an answer; without a reader, the end of stdin ends the session.  The row feed
@@ -148,18 +148,17 @@ class Far:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if listens else out, stderr=err,
             universal_newlines=True)
         first = self.child.stdout.readline() if listens else ""
-        self.waiter = threading.Thread(target=self.wait, args=(self.child, out, err, ends),
-                                       daemon=True)
-        self.waiter.start()
+        threading.Thread(target=self.wait, args=(self.child, out, err, ends), daemon=True).start()
         return {"first": first}
 
     def wait(self, child, out, err, number):
-        """Answer when the load generator ends."""
+        """Answer when the load generator ends, unless the session has ended it."""
         text = child.stdout.read() if child.stdout else ""
         child.wait()
         out.seek(0)
         err.seek(0)
-        self.answer(number, status=child.returncode, out=text or out.read(), err=err.read())
+        if not self.ending:
+            self.answer(number, status=child.returncode, out=text or out.read(), err=err.read())
 
     def restore(self):
         """Restore the host; returns the errors.  Nothing here waits for the other end."""
@@ -241,8 +240,6 @@ def main():
         far.ending = True
         wrong = far.restore()
         if end:
-            if far.waiter:
-                far.waiter.join(PATIENCE)
             far.answer(end, wrong=wrong)
         # A thread may be writing to an end that does not read.
         os._exit(0 if end else 1)
