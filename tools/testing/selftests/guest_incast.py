@@ -10,8 +10,9 @@ Times are virtual: they do not depend on the machine's speed or load.
 """
 import os
 import sys
+import tempfile
 
-from experiments.ask import experiment
+from experiments.ask import experiment, refused
 from experiments.kinds.incast.plot import tails
 from experiments.kinds.incast.segments import deliveries
 from experiments.plot import style
@@ -35,13 +36,26 @@ def tlt(*options):
     return incast(TLT, FAN_IN, *options)[0]
 
 
+@case("results that cannot be written are refused before the measurement")
+def unwritable():
+    with tempfile.TemporaryDirectory() as here:
+        os.mkdir(f"{here}/plot.svg")
+        os.symlink(f"{here}/loop", f"{here}/loop")
+        for option, name in (("--json", "/dev/null"), ("--json", f"{here}/{'a' * 252}"),
+                             ("--json", f"{here}/loop"), ("--json", "/proc/x.json"),
+                             ("--plot", f"{here}/plot")):
+            refused("incast", option, name)
+        equal(sorted(os.listdir(here)), ["loop", "plot.svg"], "files")
+
+
 @case("sizes, rates and times; invalid ones are refused")
 def parse_units():
     equal(units.size("32k"), 32768, "32k")
     equal(units.rate("40gbit"), 40 * 10**9, "40gbit")
     equal(units.time("5us"), 5000, "5us")
     for parse, text in ((units.size, "-1"), (units.rate, "40"), (units.rate, "gbit"),
-                        (units.time, "5"), (units.time, "5 us")):
+                        (units.time, "5"), (units.time, "5 us"),
+                        (units.rate, "9" * 400 + "gbit")):
         try:
             seen = parse(text)
         except ValueError:
