@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Logins by ssh: keys, an sshd that is unpacked and not installed, because its package starts it."""
 
+import json
 import os
 import pathlib
 import pwd
@@ -32,7 +33,7 @@ Host *
 
 class Login:
     """A directory with the configurations of ssh (ssh_config) and sshd (sshd_config), their keys,
-    and the program `greenlane` for whom logs in."""
+    and the program `greenlane` for its sessions."""
 
     def __init__(self, here, ssh):
         """ssh: lines of ssh_config after the common ones; {here} is the directory."""
@@ -45,6 +46,12 @@ class Login:
         for name in ("bin", "tmp"):
             (self.here / name).mkdir()
         (self.here / "bin/greenlane").symlink_to(TOP / "scripts/greenlane")
+
+    def host(self, ssh, role, **keys):
+        """A host of lab.toml (inventory.py); keys: strings or lists."""
+        rows = {"ssh": ssh, "options": ["-F", f"{self.here}/ssh_config"], "role": role, **keys}
+        # JSON's strings and lists of strings are TOML's.
+        return "\n[[host]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in rows.items())
 
 
 def sshd(apps):

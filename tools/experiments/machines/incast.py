@@ -36,7 +36,7 @@ _LINUX_RTO_MIN = 200 * 10**6
 _METRICS = {**{name: name for name in ("mtu", "advmss", "window", "hoplimit", "initcwnd",
                                        "initrwnd", "quickack", "reordering")},
             "congestion": "congctl", "ecn": "features ecn"}
-# The queues' handle, which nobody else uses: "gl" in ASCII.
+# The handle of the experiment's queues: "gl" in ASCII.
 _HANDLE = "676c:"
 _DEVICE = [f"{way}_{count}" for way in ("rx", "tx")
            for count in ("bytes", "packets", "dropped", "errors")]
@@ -61,8 +61,8 @@ def _program(session):
 
 
 def _root(dev):
-    """The words of a port's queue.  The kernel compares the handle, so a qdisc that somebody else
-    has set meanwhile is not deleted."""
+    """The words of a port's queue.  The kernel compares the handle, so a qdisc that an operator has
+    set meanwhile is not deleted."""
     return ["dev", dev, "root", "handle", _HANDLE]
 
 

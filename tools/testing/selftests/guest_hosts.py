@@ -29,21 +29,6 @@ SYSCTLS = r"^net\.(ipv4\.(tcp|greenlane|[a-z]+_rate)|core\.somax)"
 # Lists of congestion controls, in the order in which modules were loaded.
 LISTS = ("tcp_available_congestion_control", "tcp_allowed_congestion_control")
 SSH = "    ProxyCommand ip netns exec %n {here}/sshd -i -f {here}/sshd_config\n"
-HOST = """
-[[host]]
-ssh = "{name}"
-options = ["-F", "{here}/ssh_config"]
-role = "{role}"
-address = "10.0.{number}.2"
-device = "eth0"
-"""
-SWITCH = """
-[[host]]
-ssh = "sw"
-options = ["-F", "{here}/ssh_config"]
-role = "switch"
-ports = ["p2"]
-"""
 
 
 class Lab(Login):
@@ -63,8 +48,8 @@ class Lab(Login):
         """Write lab.toml; `replaced` are other texts in it."""
         text = rate
         for number, role in enumerate(("sender", "sender", "receiver")):
-            text += HOST.format(name=f"h{number}", here=self.here, number=number, role=role)
-        text += SWITCH.format(here=self.here) * switch
+            text += self.host(f"h{number}", role, address=f"10.0.{number}.2", device="eth0")
+        text += self.host("sw", "switch", ports=["p2"]) * switch
         for old, new in replaced.items():
             true(old in text, f"{old} in the file")
             text = text.replace(old, new)

@@ -40,29 +40,6 @@ MACHINES = (
     ("h0", ("socket,connect=127.0.0.1:3000",), ("eth1=10.9.0.2/24",), "10.9.0.1"),
     ("h1", ("socket,connect=127.0.0.1:3001",), ("eth1=10.9.1.2/24",), "10.9.1.1"),
 )
-LAB = """\
-rate = "{rate}"
-
-[[host]]
-ssh = "h0"
-options = ["-F", "{here}/ssh_config"]
-role = "sender"
-address = "10.9.0.2"
-device = "eth1"
-
-[[host]]
-ssh = "h1"
-options = ["-F", "{here}/ssh_config"]
-role = "receiver"
-address = "10.9.1.2"
-device = "eth1"
-
-[[host]]
-ssh = "sw"
-options = ["-F", "{here}/ssh_config"]
-role = "switch"
-ports = ["eth1"]
-"""
 # The port of a link of 100 Mbit/s: the threshold of red is a BDP of 2 ms.
 PORT = ("--limit", "200k", "--red", "50k", "--ecn", "30k")
 
@@ -96,8 +73,11 @@ def machines():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     with tempfile.TemporaryDirectory() as here, contextlib.ExitStack() as stack:
         here = pathlib.Path(here)
-        Login(here, SSH)
-        (here / "lab.toml").write_text(LAB.format(rate=RATE, here=here))
+        login = Login(here, SSH)
+        (here / "lab.toml").write_text(
+            f'rate = "{RATE}"\n' + login.host("h0", "sender", address="10.9.0.2", device="eth1")
+            + login.host("h1", "receiver", address="10.9.1.2", device="eth1")
+            + login.host("sw", "switch", ports=["eth1"]))
         running = {}
         for name, nics, addresses, via in MACHINES:
             running[name] = stack.enter_context(start(name, nics, addresses, via, here, apps))

@@ -107,7 +107,7 @@ OPTIONS = {
 def options(cc, chosen):
     with Wire(cc=cc) as wire:
         listener = wire.listen(**OPTIONS[chosen])
-        # A window of a few packets needs as many round trips.
+        # With a window of a few packets a transfer takes hundreds of round trips.
         both_ways(wire, *wire.connect(listener=listener, **OPTIONS[chosen]), seconds=10)
 
 
