@@ -6,12 +6,10 @@
 
 bpftrace needs BTF and kprobes, which the distribution's kernel has and User-Mode Linux has not.
 """
-import contextlib
 import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -25,6 +23,7 @@ from lab.wire.sockopt import info
 
 TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ = 19, 20, 21        # linux/tcp.h
 TCP_RECV_QUEUE, TCP_SEND_QUEUE = 1, 2
+ATTACHED = "attached"
 PATIENCE = 300      # real seconds, for the compiler on an emulated processor
 
 
@@ -38,34 +37,43 @@ def prepare():
 
 
 class Script:
-    """A script that runs for a block; then `maps` has its maps, and `text` the printed rows."""
+    """A script that runs for a block; then `maps` has its maps, and `text` the printed rows.
+
+    bpftrace starts cat when all probes are attached, and ends when cat does: it would miss an
+    interrupt that arrives outside of its epoll_wait().
+    """
 
     def __init__(self, name):
         self.maps, self.text = {}, ""
         path = need_tree(f"tools/bpftrace/{name}.bt")
         self._process = subprocess.Popen(
-            ["bpftrace", "-B", "line", "-f", "json", path], stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True)
-        began, first = time.monotonic(), ""
-        while '"attached_probes"' not in first:
-            first = self._process.stdout.readline()
-            true(first and time.monotonic() - began < PATIENCE, f"{name} starts: {first}")
-        # bpftrace prints that before it attaches.
-        time.sleep(5)
+            ["timeout", str(PATIENCE), "bpftrace", "-B", "line", "-f", "json", "-c", "/bin/cat", path],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self._process.stdin.write(f"{ATTACHED}\n")
+        self._process.stdin.flush()
+        while (row := self._process.stdout.readline()) != f"{ATTACHED}\n":
+            true(row, f"{name} starts: {self.text}")
+            self._keep(row)
+
+    def _keep(self, row):
+        """Keep a map or printed text of a row of JSON; other text is an error message."""
+        try:
+            said = json.loads(row)
+        except ValueError:
+            self.text += row
+            return
+        if said["type"] in ("map", "hist"):
+            self.maps.update(said["data"])
+        elif said["type"] in ("printf", "time"):
+            self.text += said["data"]
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         time.sleep(1)
-        self._process.send_signal(signal.SIGINT)
-        for row in self._process.communicate(timeout=PATIENCE)[0].splitlines():
-            with contextlib.suppress(ValueError):
-                said = json.loads(row)
-                if said["type"] in ("map", "hist"):
-                    self.maps.update(said["data"])
-                elif said["type"] in ("printf", "time"):
-                    self.text += said["data"]
+        for row in self._process.communicate(timeout=PATIENCE)[0].splitlines(keepends=True):
+            self._keep(row)
 
 
 def cable(cc="tlt_reno", options="color rate 20mbit limit 60k red 20k"):
