@@ -185,8 +185,8 @@ struct rd_policy {
  * @begin: data waits: a burst may begin, if no credits were requested yet (@asked), or continue
  * @allow: Return: number of packets that may be sent without a credit now
  * @waiting: Return: number of unscheduled packets that may still need a credit; @most stands for
- *	@most or more.  NULL: the receiver finds out which are lost, by @trims or by the probe, and
- *	permits their repair without a request
+ *	@most or more.  NULL if the policy has @grants or @trims: the receiver finds out which
+ *	are lost, by trimmed headers or the probe, and permits their repair without a request
  * @credited: a credit arrived and will be used
  * @probe: the burst has ended.  Fills the word that the next request carries as a probe, which the
  *	peer answers.  Return: false if no probe is needed.  With a NULL word it changes nothing.
@@ -219,6 +219,7 @@ struct rd_first_rtt {
  * @off: switched off by a socket option
  * @begun: the connection has sent a burst, or is sending one
  * @grows: data that the application writes now belongs to the burst
+ * @probed: a probe has ended the burst, and no answer has arrived
  *
  * The socket lock protects all fields.
  */
@@ -231,7 +232,8 @@ struct rd_first_burst {
 	u16	allow;
 	u8	off:1,
 		begun:1,
-		grows:1;
+		grows:1,
+		probed:1;
 };
 
 /**

@@ -186,9 +186,12 @@ static bool rd_has_policy(const struct rd_policy *policy)
 	       (!policy->grants || (policy->slots && policy->cumulative));
 }
 
-static bool rd_has_first(const struct rd_first_rtt *first)
+static bool rd_has_first(const struct rd_first_rtt *first, const struct rd_policy *policy)
 {
-	return !first || (first->begin && first->allow && first->credited && first->lost);
+	if (!first)
+		return true;
+	return first->begin && first->allow && first->credited && first->lost &&
+	       !first->waiting == rd_is_exact(policy);
 }
 
 static void rd_fill(struct gl_transport *t)
@@ -229,7 +232,8 @@ int rd_complete(struct gl_transport *t)
 	const struct rd_transport *rt = container_of(t, struct rd_transport, t);
 
 	if (!t->protocol || !rd_has_rows(t->protocol) || !rd_has_policy(rt->policy) ||
-	    !rd_has_first(rt->first) || !rt->fallback || t->sock_size < sizeof(struct rd_sock))
+	    !rd_has_first(rt->first, rt->policy) || !rt->fallback ||
+	    t->sock_size < sizeof(struct rd_sock))
 		return -EINVAL;
 	rd_fill(t);
 	return 0;

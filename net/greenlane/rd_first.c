@@ -104,6 +104,7 @@ bool rd_first_begin(struct sock *sk, struct gl_sock *gs, bool requested, unsigne
 	    (b->begun && tcp_jiffies32 - tp->lsndtime < msecs_to_jiffies(idle_ms)))
 		return false;
 	b->begun = 1;
+	b->probed = 0;
 	b->begin = tp->snd_nxt;
 	b->end = tp->snd_nxt;
 	b->asked = tp->snd_nxt;

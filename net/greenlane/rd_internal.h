@@ -54,7 +54,7 @@
 /* Packets of a window beyond a round trip: one that is on the link, and one for late timers. */
 #define RD_WINDOW_MORE		2
 /* Ranges of data behind a gap that a receiver looks at. */
-#define RD_GAPS			64
+#define RD_GAPS			512
 
 /* Limit, in packets, of the link time that rd_yield() reserves for ACKs and bursts. */
 #define RD_YIELDED		256
@@ -68,6 +68,15 @@ struct rd_path {
 	u32	mbit;
 	u32	extra;
 };
+
+/* Does the receiver find out which packets of a burst are lost, by trimmed headers or the probe?
+ * Then no credits are requested for them, and the receiver permits the repair of each lost one,
+ * perhaps before the sender knows of it.
+ */
+static inline bool rd_is_exact(const struct rd_policy *policy)
+{
+	return policy->grants || policy->trims;
+}
 
 static inline void rd_count(const struct rd_sock *rs, enum rd_counter counter, u64 n)
 {

@@ -549,20 +549,31 @@ static u32 rd_burst_arrived(struct sock *sk, struct rd_sock *rs, bool begins, bo
 
 /* Number of credits for trimmed packets that the sender does not know of yet, and does not request.
  * Once a credit has arrived that left after the last report, none is outstanding: a report that is
- * missing then is lost.
+ * missing then is lost.  A probe has no number of a report, and needs none: data before it has
+ * arrived, or is lost.
  */
-static u32 rd_unread(struct rd_sock *rs, const struct gl_seg *seg)
+static u32 rd_unread(struct rd_sock *rs, const struct gl_seg *seg, bool probe)
 {
 	const struct rd_policy *policy = rd_transport(rs)->policy;
 	const struct rd_trims *trims;
 	s32 unread, left;
 
-	if (!policy->trims || seg->words < 4)
+	if (!policy->trims || probe || seg->words < 4)
 		return 0;
 	trims = policy->trims(rs);
 	unread = (s16)(trims->sent - seg->word[3]);
 	left = trims->end - seg->word[0];
 	return max(min(unread, left), 0);
+}
+
+/* A packet of this number of words and without data has arrived: reserve link time for it where
+ * pulls fill the link.  Without this the queue of a port grows with each of its senders.
+ */
+static void rd_yield_header(struct sock *sk, struct rd_sock *rs, u64 now, unsigned int words)
+{
+	u64 ns = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len + GL_OPT_LEN(words));
+
+	rd_yield(rs->r.queue, now, ns, RD_YIELDED * ns);
 }
 
 /**
@@ -597,6 +608,8 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	rd_follow(sk, rs);
 	rs->requested_at = now >> RD_REQUESTED_SHIFT;
 	cost = rd_cost_ps(sk, rs);
+	if (policy->trims)
+		rd_yield_header(sk, rs, now, seg->words);
 	/* It may have crossed a grant. */
 	if (policy->grants && rd_since(rs, now) < 2 * rd_rtt_ns(sk))
 		again = false;
@@ -610,11 +623,11 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	/* No more data will arrive that makes TCP send its delayed ACK. */
 	if (!want && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
-	if (!policy->grants)
+	if (!rd_is_exact(policy))
 		want -= min(want, rd_burst_arrived(sk, rs, joins, probe, now, idle));
 	else if (probe)
 		want += clamp(rd_missing(sk, seg->word[3]), 0, RD_TOKENS_MAX);
-	rs->end = again ? rs->credit + want : seq + want + rd_unread(rs, seg);
+	rs->end = again ? rs->credit + want : seq + want + rd_unread(rs, seg, probe);
 	/* On the queue it would lengthen the waits of the others for no use. */
 	if (!before(rs->credit, rs->end) && rd_is_all_in(rs)) {
 		rd_leave(rs->r.queue, &rs->r);
@@ -649,11 +662,9 @@ u16 rd_trimmed(struct sock *sk, struct gl_sock *gs)
 	u64 now = ktime_get_ns(), idle = rd_silence_ns(rs, now);
 	const struct rd_policy *policy = rd_transport(rs)->policy;
 	struct rd_trims *trims = policy->trims(rs);
-	u64 header;
 
 	rd_follow(sk, rs);
-	header = rd_packet_ns(sk, rs, tcp_sk(sk)->tcp_header_len + GL_OPT_LEN(1));
-	rd_yield(rs->r.queue, now, header, RD_YIELDED * header);
+	rd_yield_header(sk, rs, now, 1);
 	/* The tasklet that joins the queue runs after other packets of this softirq. */
 	if (!before(rs->credit, rs->end)) {
 		if (policy->begins)

@@ -138,16 +138,6 @@ static void rd_expand_sndbuf(struct sock *sk, const struct rd_sock *rs)
 		WRITE_ONCE(sk->sk_sndbuf, room);
 }
 
-/* Does the receiver find out which packets of a burst are lost?  Then no credits are requested for
- * them, and the receiver permits the repair of each lost one, perhaps before this end knows of it.
- */
-static bool rd_is_exact(const struct rd_sock *rs)
-{
-	const struct rd_first_rtt *first = rd_transport(rs)->first;
-
-	return first && !first->waiting;
-}
-
 /* Number of packets that wait, retransmissions included; @most stands for @most or more. */
 static u32 rd_backlog(const struct sock *sk, struct rd_sock *rs, u32 most)
 {
@@ -204,7 +194,7 @@ static u32 rd_unasked(const struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 
-	return rd_is_exact(rs) ? first->allow(sk, &rs->gs) : 0;
+	return first && rd_is_exact(rd_transport(rs)->policy) ? first->allow(sk, &rs->gs) : 0;
 }
 
 /* Number of packets that wait for a credit, within the limit of the pacing rate; @most stands for
@@ -323,6 +313,25 @@ static bool rd_probes(struct sock *sk, struct rd_sock *rs, u32 *word)
 	return first && first->probe && first->probe(sk, &rs->gs, word);
 }
 
+/* Does the sender wait for the answer to a probe, as for credits?  It requests no credits for the
+ * burst, so only the answer shows which of its last packets are lost.
+ */
+static bool rd_is_probing(const struct sock *sk, const struct rd_sock *rs)
+{
+	return rs->first.probed && rd_is_exact(rd_transport(rs)->policy) &&
+	       before(tcp_sk(sk)->snd_una, rs->first.end);
+}
+
+/* Nothing waits for a credit. */
+static void rd_rest(struct sock *sk, struct rd_sock *rs, u64 now)
+{
+	rs->requesting = 0;
+	if (rd_is_probing(sk, rs))
+		rd_arm_retry(sk, rs, now);
+	else
+		rd_alarm_set(rs->r.queue, &rs->alarm, rd_resume_ns(sk, rs));
+}
+
 /* Send a request, report or stop.  All three have the same format: the credits that have arrived,
  * and the number of packets that wait.
  */
@@ -338,6 +347,7 @@ static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 	if (rd_probes(sk, rs, &word[3])) {
 		kind = RD_PROBE;
 		words = 4;
+		rs->first.probed = 1;
 		rd_count(rs, RD_PROBESENT, 1);
 	} else if (rd_transport(rs)->policy->trims) {
 		word[words++] = rd_transport(rs)->policy->trims(rs)->named;
@@ -352,12 +362,13 @@ static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 	rs->reported_at = now;
 	rs->shut -= !!rs->shut;
 	rs->credit_end = rs->seq + waiting - rd_kept_early(sk, rs);
-	rs->requesting = !!waiting;
-	rs->requested |= rs->requesting;
-	if (waiting)
+	if (waiting) {
+		rs->requesting = 1;
+		rs->requested = 1;
 		rd_arm_retry(sk, rs, now);
-	else
-		rd_alarm_set(rs->r.queue, &rs->alarm, rd_resume_ns(sk, rs));
+	} else {
+		rd_rest(sk, rs, now);
+	}
 	rd_count(rs, RD_REQUESTSENT, 1);
 	gl_send_words(sk, &rs->gs, rd_kind(&rs->gs, kind), word, words);
 }
@@ -520,7 +531,7 @@ static bool rd_is_held(const struct sock *sk, struct rd_sock *rs)
  */
 static u32 rd_early(const struct sock *sk, const struct rd_sock *rs)
 {
-	return rd_is_exact(rs) ? tcp_packets_in_flight(tcp_sk(sk)) : 0;
+	return rd_is_exact(rd_transport(rs)->policy) ? tcp_packets_in_flight(tcp_sk(sk)) : 0;
 }
 
 /* Number of unused credits that the connection keeps: credits that its pace holds back, or credits
@@ -566,12 +577,10 @@ static void rd_spend(struct sock *sk, struct rd_sock *rs, u32 n)
  */
 static void rd_stop(struct sock *sk, struct rd_sock *rs)
 {
-	if (!rd_is_exact(rs) || after(rs->credit_end, rs->seq)) {
+	if (!rd_is_exact(rd_transport(rs)->policy) || after(rs->credit_end, rs->seq))
 		rd_send_request(sk, rs, 0);
-		return;
-	}
-	rs->requesting = 0;
-	rd_alarm_set(rs->r.queue, &rs->alarm, rd_resume_ns(sk, rs));
+	else
+		rd_rest(sk, rs, ktime_get_ns());
 }
 
 /* Accept each credit once, and in any order within RD_WINDOW: the path reorders credits, or the
@@ -641,7 +650,7 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 		return;
 	}
 	/* The first pull may precede its report, which is held while a process owns the socket. */
-	if (seg->words && (rs->requested || rd_is_exact(rs)))
+	if (seg->words && (rs->requested || rd_is_exact(rd_transport(rs)->policy)))
 		n = accepted ? rd_is_current(rs, seg->word[0]) :
 			       rd_fresh(sk, rs, seg->word[0]);
 	if (!n) {
@@ -652,7 +661,7 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 	rs->retries = 0;
 	rs->alive = 0;
 	if (accepted) {
-		if (rs->requesting)
+		if (rs->requesting || rd_is_probing(sk, rs))
 			rd_arm_retry(sk, rs, now);
 		return;
 	}
@@ -724,7 +733,7 @@ static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
 	u32 una = tcp_sk(sk)->snd_una;
 
-	if (!rd_waiting(sk, rs, 1)) {
+	if (!rd_waiting(sk, rs, 1) && !rd_is_probing(sk, rs)) {
 		if (first)
 			first->credited(sk, &rs->gs);
 		rd_send_request(sk, rs, RD_AGAIN);
@@ -766,11 +775,13 @@ static void rd_resume(struct sock *sk, struct rd_sock *rs, u64 now)
  */
 void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 {
+	bool probing = rd_is_probing(sk, rs);
+
 	rd_postpone_rto(sk, rs);
-	if (!rs->requesting)
+	if (!rs->requesting && !probing)
 		rd_resume(sk, rs, now);
 	/* All of a burst has arrived, so no credit will arrive that would end the request. */
-	else if (rs->credit_end == rs->seq && !rd_waiting(sk, rs, 1))
+	else if (!probing && rs->credit_end == rs->seq && !rd_waiting(sk, rs, 1))
 		rd_stop(sk, rs);
 	else if ((s32)(rs->retry - (u32)now) > 0)
 		rd_alarm_set(rs->r.queue, &rs->alarm, now + (rs->retry - (u32)now));
@@ -791,5 +802,6 @@ void rd_first_counted(struct gl_sock *gs)
 	struct rd_sock *rs = rd_sock(gs);
 
 	rs->credit_end = rs->seq;
+	rs->first.probed = 0;
 }
 EXPORT_SYMBOL_GPL(rd_first_counted);

@@ -21,9 +21,10 @@
  *
  * A loss is thus known after one round trip, and repaired once, by a credit.
  *
- * Aeolus wraps a credit transport and does not change it: aeolus_xpass wraps xpass, and
- * aeolus_homa wraps homa, through struct rd_first_rtt.  Homa's receiver permits the repair when the
- * probe arrives, so a sender requests no credits for packets that may be lost.
+ * Aeolus wraps a credit transport and does not change it: aeolus_xpass wraps xpass,
+ * aeolus_homa wraps homa, and aeolus_ndp wraps ndp, through struct rd_first_rtt.  The receivers of
+ * homa and ndp permit the repair when the probe arrives, so a sender requests no credits for
+ * packets that may be lost.
  *
  * Documentation/credits.rst lists the differences from the paper and their reasons.
  */
@@ -277,8 +278,8 @@ static const struct rd_first_rtt aeolus_first = {
 	.spend		= aeolus_spend,
 };
 
-/* Around Homa. */
-static const struct rd_first_rtt aeolus_granted = {
+/* Around Homa and NDP. */
+static const struct rd_first_rtt aeolus_exact = {
 	.begin		= aeolus_begin,
 	.allow		= rd_first_left,
 	.credited	= rd_first_over,
@@ -356,7 +357,8 @@ static int aeolus_complete(struct gl_transport *t)
 
 static struct rd_transport aeolus_transports[] __read_mostly = {
 	AEOLUS("aeolus_xpass", "xpass", &aeolus_first),
-	AEOLUS("aeolus_homa", "homa", &aeolus_granted),
+	AEOLUS("aeolus_homa", "homa", &aeolus_exact),
+	AEOLUS("aeolus_ndp", "ndp", &aeolus_exact),
 };
 
 /* --- a module ------------------------------------------------------------------ */
@@ -396,7 +398,7 @@ static int __init aeolus_module_init(void)
 {
 	int i, err;
 
-	/* xpass_module_init() and homa_module_init() leave 16 bytes of a connection's state. */
+	/* The init functions of the three inner modules leave 16 bytes of a connection's state. */
 	BUILD_BUG_ON(sizeof(struct aeolus) > 16);
 
 	err = register_pernet_subsys(&aeolus_net_ops);
@@ -431,6 +433,7 @@ module_exit(aeolus_module_exit);
 
 MODULE_ALIAS("tcp_aeolus_xpass");
 MODULE_ALIAS("tcp_aeolus_homa");
+MODULE_ALIAS("tcp_aeolus_ndp");
 MODULE_DESCRIPTION("Aeolus: the first RTT of credit transports");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(GL_VERSION);

@@ -73,9 +73,14 @@ static const char * const ndp_counter_name[RD_COUNTERS] = {
 };
 
 static struct gl_protocol ndp_protocol;
+static struct rd_transport ndp;
+
+/* Pulled data of ports that drop, not trim: Aeolus's. */
+#define NDP_PROTECTED	RD_KINDS
+#define NDP_KINDS	(NDP_PROTECTED + 1)
 
 /* A port trims all data alike: pulled data waits in short queues too. */
-static const struct gl_kind ndp_kind[RD_KINDS] = {
+static const struct gl_kind ndp_kind[NDP_KINDS] = {
 	[RD_SCHEDULED] = {
 		.protocol	= &ndp_protocol,
 		.codepoint	= GL_CP_UNSCHEDULED,
@@ -89,13 +94,19 @@ static const struct gl_kind ndp_kind[RD_KINDS] = {
 		.sent		= RD_UNSCHEDULEDSENT,
 	},
 	RD_SIGNALS(&ndp_protocol, GL_CP_SCHEDULED),
+	[NDP_PROTECTED] = {
+		.protocol	= &ndp_protocol,
+		.codepoint	= GL_CP_SCHEDULED,
+		.flags		= GL_KIND_ECT,
+		.sent		= RD_SCHEDULEDSENT,
+	},
 };
 
 static struct gl_protocol ndp_protocol __read_mostly = {
 	.hello		= GL_CODE_NDP,
 	.told_as	= GL_CP_UNSCHEDULED,
 	.kind		= ndp_kind,
-	.kinds		= RD_KINDS,
+	.kinds		= NDP_KINDS,
 	.control	= &ndp_kind[RD_CONTROL],
 	.answer		= &ndp_kind[RD_PROBE_ACK],
 	.counter	= ndp_counter_name,
@@ -144,9 +155,15 @@ static const struct rd_first_rtt ndp_first = {
 static const struct gl_kind *ndp_on_xmit(struct sock *sk, struct gl_sock *gs,
 					 const struct gl_seg *seg)
 {
-	if (!rd_first_sends(sk, gs, seg))
-		return rd_on_xmit(sk, gs, seg);
-	return rd_kind(gs, RD_UNSCHEDULED);
+	const struct gl_kind *kind;
+
+	if (rd_first_sends(sk, gs, seg))
+		return rd_kind(gs, RD_UNSCHEDULED);
+	kind = rd_on_xmit(sk, gs, seg);
+	/* aeolus_ndp is built around this transport. */
+	if (gs->transport != &ndp.t && kind == rd_kind(gs, RD_SCHEDULED))
+		return &ndp_kind[NDP_PROTECTED];
+	return kind;
 }
 
 static void ndp_in_ack_event(struct sock *sk, u32 flags)
@@ -218,7 +235,8 @@ static int __init ndp_module_init(void)
 {
 	int err;
 
-	BUILD_BUG_ON(sizeof(struct ndp) > GL_SOCK_SIZE_MAX);
+	/* Aeolus takes 16 bytes more. */
+	BUILD_BUG_ON(sizeof(struct ndp) > GL_SOCK_SIZE_MAX - 16);
 
 	err = register_pernet_subsys(&ndp_net_ops);
 	if (err)

@@ -66,8 +66,8 @@ TRANSPORTS = (
               preset="ndp", mbit="ndp_rate", colour="#117733", marker="<"),
     Transport("homa", "tcp_homa", ("homa",), CREDITS, needs=("rd_core",), fallback="homa-reno",
               preset="homa", mbit="homa_rate", colour="#882255", marker="h"),
-    Transport("aeolus", "tcp_aeolus", ("aeolus_xpass", "aeolus_homa"), CREDITS,
-              wraps=("tcp_xpass", "tcp_homa"), preset="aeolus", fallback="aeolus-reno"),
+    Transport("aeolus", "tcp_aeolus", ("aeolus_xpass", "aeolus_homa", "aeolus_ndp"), CREDITS,
+              wraps=("tcp_xpass", "tcp_homa", "tcp_ndp"), preset="aeolus", fallback="aeolus-reno"),
 )
 
 # The other modules, in that order: {module: the modules that it needs}.

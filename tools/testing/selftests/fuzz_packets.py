@@ -33,7 +33,7 @@ RESET = struct.pack("ii", 1, 0)
 # Families, whose members are peers.  Few rounds have a share that Dart accepts.
 DART = "dart", "dcqcn", "tlt_dart"
 CCS = (("tlt_reno", "tlt_cubic", "tlt_dctcp", "aeolus_dctcp"), ("xpass", "aeolus_xpass"), DART,
-       ("hpcc", "tlt_hpcc"), ("ndp",), ("homa", "aeolus_homa"), DART)
+       ("hpcc", "tlt_hpcc"), ("ndp", "aeolus_ndp"), ("homa", "aeolus_homa"), DART)
 
 
 class Victims:

@@ -23,7 +23,8 @@ COUNT = max(fuzz.share(10_000_000), 1_000_000)
 LARGEST = 200_000       # of a write
 BASE = {"tlt_reno": "reno", "tlt_cubic": "cubic", "tlt_dctcp": "dctcp", "tlt_bbr": "bbr",
         "tlt_dcqcn": "dcqcn", "tlt_dart": "dcqcn", "dart": "dcqcn", "xpass": "reno", "aeolus_xpass": "reno",
-        "aeolus_homa": "reno", "aeolus_dctcp": "dctcp", "ndp": "reno", "homa": "reno"}
+        "aeolus_homa": "reno", "aeolus_dctcp": "dctcp", "ndp": "reno",
+        "aeolus_ndp": "reno", "homa": "reno"}
 
 
 def remarks(cc, cc_b, random_dscps=True):

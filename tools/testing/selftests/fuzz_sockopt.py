@@ -45,8 +45,8 @@ LENGTHS = (0, 1, 2, 3, 4, 4, 4, 5, 7, 8, 15, 16, 17, 32, 160, 1008, 1024, 1025, 
            (1 << 31) - 1, -(1 << 31), -4, -1)
 VALUES = (0, 1, 0, 1, 0, 1, 2, 1000, 1001, -1, 1 << 30, 255, 256, -(1 << 31))
 CCS = (b"tlt_reno", b"tlt_cubic", b"tlt_dctcp", b"tlt_dart", b"tlt_hpcc", b"xpass", b"aeolus_xpass",
-       b"dcqcn", b"dart", b"timely", b"hpcc", b"ndp", b"homa", b"aeolus_homa", b"aeolus_cubic",
-       b"aeolus_dctcp", b"reno", b"cubic", b"nobody", b"", b"tlt_", b"tlt_reno" * 3, b"\xff\xfe")
+       b"dcqcn", b"dart", b"timely", b"hpcc", b"ndp", b"homa", b"aeolus_homa", b"aeolus_ndp",
+       b"aeolus_cubic", b"aeolus_dctcp", b"reno", b"cubic", b"nobody", b"", b"tlt_", b"tlt_reno" * 3, b"\xff\xfe")
 CANARY = 0xa5
 PAGE = mmap.PAGESIZE
 
@@ -255,7 +255,8 @@ class Caller:
                                b"aeolus_xpass": b"aeolus-reno", b"dcqcn": b"dcqcn-reno",
                                b"dart": b"dart-reno",
                                b"hpcc": b"hpcc-reno", b"ndp": b"ndp-reno",
-                               b"homa": b"homa-reno", b"aeolus_homa": b"aeolus-reno"}.get(name))
+                               b"homa": b"homa-reno", b"aeolus_homa": b"aeolus-reno",
+                               b"aeolus_ndp": b"aeolus-reno"}.get(name))
             true(isinstance(after, list) and after[0].rstrip(b"\0") in expected,
                  f"TCP_CONGESTION {name}: {after}")
             self.succeeded["cc"] += 1

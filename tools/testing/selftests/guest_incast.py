@@ -162,6 +162,17 @@ def granted():
         within(row["ratio"], 1, 1.06, f"{cc}: 99.9th percentile / ideal")
 
 
+@case("aeolus_ndp, 3000 flows: no timer, the tail is near the ideal, and the queue of the port is short")
+def pulled():
+    rows, _ = incast(("aeolus_ndp",), (80, 3000), "--rounds", "3",
+                     "--port", "color rate 40gbit limit 1800k preset aeolus")
+    for (cc, flows), row in rows.items():
+        equal([row["unfinished"], row["timeouts"], row["drops_green"]], [0, 0, 0],
+              f"{cc}, {flows} flows: flows that do not end, RTOs, pulled packets dropped")
+        within(row["ratio"], 1, 1.07, f"{cc}, {flows} flows: 99.9th percentile / ideal")
+        within(row["peak"], 0, 30_000, f"{cc}, {flows} flows: longest queue, bytes")
+
+
 @case("TLT, 750 flows at a port that holds 300 important packets: the flows' rates are equal")
 def fair():
     # A quarter of the rate, the port and the flows of 3000 flows at 40 Gbit/s.

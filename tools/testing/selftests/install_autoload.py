@@ -23,6 +23,7 @@ from lab.transports import MODULES
 TOP = pathlib.Path(os.environ["GL_TOP"])
 KERNEL = pathlib.Path("/lib/modules", os.uname().release)
 TLT = {"link_speed", "tcp_tlt", "tcp_dcqcn", "tcp_dart", "tcp_hpcc"}    # it requests its bases
+AEOLUS = {"tcp_aeolus", "tcp_xpass", "tcp_homa", "tcp_ndp", "rd_core"}
 OURS = MODULES[::-1]        # in order of removal
 # tc finds its plugin where it is installed.
 os.environ.pop("TC_LIB_DIR")
@@ -115,11 +116,11 @@ def by_sysctl():
                           ("tlt_dcqcn", TLT), ("tlt_bbr", TLT), ("tlt_dart", TLT), ("tlt_hpcc", TLT),
                           ("aeolus_dctcp", TLT),
                           ("xpass", {"tcp_xpass", "rd_core"}),
-                          ("aeolus_xpass", {"tcp_aeolus", "tcp_xpass", "tcp_homa", "rd_core"}),
+                          ("aeolus_xpass", AEOLUS),
                           ("dcqcn", {"tcp_dcqcn"}), ("dart", {"tcp_dart", "tcp_dcqcn"}),
                           ("timely", {"tcp_timely"}), ("hpcc", {"tcp_hpcc"}),
                           ("ndp", {"tcp_ndp", "rd_core"}), ("homa", {"tcp_homa", "rd_core"}),
-                          ("aeolus_homa", {"tcp_aeolus", "tcp_xpass", "tcp_homa", "rd_core"})):
+                          ("aeolus_homa", AEOLUS), ("aeolus_ndp", AEOLUS)):
         must("sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
         equal(must("sysctl", "-n", "net.ipv4.tcp_congestion_control").strip(), name,
               "tcp_congestion_control")

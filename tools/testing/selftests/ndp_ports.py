@@ -63,6 +63,31 @@ def slower():
         net.no_timer()
 
 
+@case("aeolus_ndp, an incast of 64 at ports that drop: all are pulled, no timer, short queues")
+def aeolus():
+    with Star([10_000] * 9, port="limit 200k preset aeolus", cc="aeolus_ndp") as net:
+        flows = [net.flow(number % 8, 8) for number in range(64)]
+        message = bytes(40 * 1448)
+        for client, _ in flows:
+            equal(client.send(message), len(message), "sent")
+        pump(flows, 10e-3, silent=[client for client, _ in flows])
+        net.no_timer()
+        seen, hosts = net.port(8), net.hosts[:8]
+        true(sum(seen["colors"]["red"]["drops"].values()) > 100, "unscheduled packets were dropped")
+        equal(sum(seen["colors"]["green"]["drops"].values()), 0, "pulled packets dropped")
+        within(seen["colors"]["green"]["peak_backlog"], 0, 20_000, "bytes of pulled data queued")
+        equal(sum(host.greenlane()["NdpCreditWasted"] for host in hosts), 0, "NdpCreditWasted")
+
+
+@case("aeolus_ndp, 8 hosts to 1, long flows: the link is full, the shares are fair")
+def aeolus_fair():
+    with Star([10_000] * 9, port="limit 200k preset aeolus", cc="aeolus_ndp") as net:
+        rates = pump([net.flow(host, 8) for host in range(8)], 20e-3, warm=5e-3)
+        within(sum(rates), 9.0, 10.0, "Gbit/s")
+        within(jain(rates), 0.99, 1.0, "fairness")
+        net.no_timer()
+
+
 @case("ports that drop instead: TCP finds the losses, and every connection goes on",
       port=("limit 60k", "limit 200k preset aeolus"))
 def dropping(port):

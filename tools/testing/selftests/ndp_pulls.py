@@ -6,11 +6,12 @@
 
 The wire's round trip is 200 us, much longer than the guest's system calls.
 """
+import itertools
 import random
 import time
 
 from lab import tap
-from lab.codepoints import CREDIT, REQUEST, UNSCHEDULED
+from lab.codepoints import CREDIT, PROBE, PROBE_ACK, REQUEST, SCHEDULED, UNSCHEDULED
 from lab.tap import case, equal, true, within
 from lab.wire import xpass
 from lab.wire.attack import Attacker
@@ -440,6 +441,130 @@ def headers_only():
         true(wire.transfer(*honest, 300_000), "arrives")
         # 2.8 ms alone; with half of the link 5.2.
         within(time.monotonic() - began, 2.5e-3, 3.6e-3, "time of 300 kB, s")
+
+
+def drop_first(wire, which):
+    """The wire drops these of a's packets with data, numbered from 1."""
+    number = itertools.count(1)
+    wire.rule = lambda p: bool(p.from_a and p.len) and next(number) in which
+
+
+@case("aeolus_ndp: a probe ends the first window, and the receiver pulls what was dropped",
+      version=(4, 6), tso=(True, False), lost=((3,), (1,), (8, 9, 10), (10,), tuple(range(1, 11))))
+def probed(version, tso, lost):
+    packets = 10
+    with wires(cc="aeolus_ndp", version=version, tso=tso) as wire:
+        client, server = wire.connect()
+        equal([cc_of(end) for end in (client, server)], ["aeolus_ndp"] * 2, "congestion control")
+        wire.mark()
+        drop_first(wire, lost)
+        payload = pattern(packets * MSS[version])
+        client.send(payload)
+        equal(wire.receive(server, len(payload), 20e-3), payload, "bytes")
+        took = time.monotonic() - wire.seen[0].time
+        wire.run(5e-3)
+        sent = data(wire.from_a())
+        equal([p.dscp for p in sent],
+              [UNSCHEDULED.dscp] * packets + [SCHEDULED.dscp] * len(lost), "DSCPs of data")
+        equal(kinds(wire.from_a()).count(PROBE), 1, "probes")
+        equal(ndp(wire.b)["CreditSent"], len(lost), "pulls")
+        within(took, 1.5 * RTT, 1.8 * RTT, "time until the message is read, s")
+        no_timer(wire)
+
+
+@case("the probe or its answer is lost: the probe is repeated, and no timer of TCP's expires",
+      version=(4, 6), cc=("aeolus_ndp", "aeolus_homa"), kind=(PROBE, PROBE_ACK),
+      lost=((), (10,), tuple(range(1, 11))))
+def probe_lost(version, cc, kind, lost):
+    packets = 10
+    with wires(cc=cc, version=version) as wire:
+        client, server = wire.connect()
+        wire.mark()
+        number, probes = itertools.count(1), itertools.count()
+        wire.rule = lambda p: (next(probes) == 0 if p.kind == kind else
+                               bool(p.from_a and p.len) and next(number) in lost)
+        payload = pattern(packets * MSS[version])
+        client.send(payload)
+        equal(wire.receive(server, len(payload), 20e-3), payload, "bytes")
+        took = time.monotonic() - wire.seen[0].time
+        wire.run(20e-3)
+        equal([len(data(wire.from_a())), kinds(wire.from_a()).count(PROBE)],
+              [packets + len(lost), 1 + bool(lost)], "packets, probes")
+        # Of the next burst all arrives.
+        retried = wire.a.greenlane()
+        wire.mark()
+        true(wire.transfer(client, server, len(payload)), "the next message arrives")
+        wire.run(5e-3)
+        equal([kinds(wire.from_a()).count(kind) for kind in (PROBE, REQUEST)], [1, 0],
+              "probes and requests of the next message")
+        name = f"{cc.removeprefix('aeolus_').title()}RequestRetried"
+        equal(wire.a.greenlane()[name], retried[name], name)
+        # The wait of the sender for a credit, and two round trips.
+        within(took, 0.5 * RTT, 6 * RTT if lost else 0.65 * RTT, "time until the message is read, s")
+        for ns in (wire.a, wire.b):
+            equal([ns.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+                  f"{ns.name}: RTOs, TLPs")
+
+
+@case("aeolus_ndp: one pull for each dropped packet of the first window, and for the rest of a message",
+      version=(4, 6), share=(0, 0.3, 1), size=(250_000, 500_000))
+def probed_rest(version, share, size):
+    chance = random.Random(1)
+    with wires(cc="aeolus_ndp", version=version) as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 300_000), "the receive window grows")
+        wire.run(5e-3)
+        wire.mark()
+        wire.rule = lambda p: (p.from_a and p.dscp == UNSCHEDULED.dscp and bool(p.len)
+                               and chance.random() < share)
+        payload = pattern(size)
+        client.send(payload)
+        equal(wire.receive(server, len(payload), 50e-3), payload, "bytes")
+        took = time.monotonic() - wire.seen[0].time
+        wire.run(5e-3)
+        equal(len(xpass.credits(wire.from_b())),
+              sum(p.dscp == SCHEDULED.dscp for p in data(wire.from_a())), "pulls; pulled packets")
+        # The link needs 0.2 ms for the first window.
+        within(took, 0.5 * RTT, 0.6e-3 + (size - 250_000) * 1.4e-9,
+               "time until the message is read, s")
+        no_timer(wire)
+
+
+@case("aeolus_ndp: ports that trim and ports that drop on one path", version=(4, 6))
+def trimmed_and_dropped(version):
+    packets = 40
+    with wires(cc="aeolus_ndp", version=version) as wire:
+        client, server = wire.connect()
+        number = itertools.count(1)
+
+        def rule(p):
+            n = next(number) if p.from_a and p.len and p.dscp == UNSCHEDULED.dscp else 0
+            if n % 4 == 1:
+                cut(p)
+            return n % 4 == 2
+        wire.rule = rule
+        payload = pattern(packets * MSS[version])
+        for _ in range(4):
+            wire.mark()
+            client.send(payload)
+            equal(wire.receive(server, len(payload), 20e-3), payload, "bytes")
+            took = time.monotonic() - wire.seen[0].time
+            wire.run(5e-3)
+            # A trimmed packet has no data.
+            equal(len(data(wire.from_a())), packets + packets // 4, "packets, each repaired once")
+            equal(len(xpass.credits(wire.from_b())), packets // 2, "pulls")
+            within(took, 1.5 * RTT, 2 * RTT, "time until the message is read, s")
+        no_timer(wire)
+
+
+@case("aeolus_ndp and ndp are peers", version=(4, 6))
+def peers(version):
+    with wires(cc="aeolus_ndp", cc_b="ndp", version=version) as wire:
+        client, server = wire.connect()
+        equal([cc_of(end) for end in (client, server)], ["aeolus_ndp", "ndp"], "congestion control")
+        wire.rule = lambda p: p.from_a and p.dscp == UNSCHEDULED.dscp and bool(p.len) and p.seq % 3 == 0
+        true(wire.transfer_both(client, server, 300_000), "both arrive")
+        equal(wire.a.greenlane()["PeerWithout"], 0, "PeerWithout")
 
 
 @case("both ends send at once, and packets of both are trimmed", version=(4, 6), tso=(True, False))

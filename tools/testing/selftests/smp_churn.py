@@ -39,7 +39,7 @@ PATIENCE = 1800         # real seconds; ends a case that hangs, as the host may 
 GRACE = 3 if SLOW else 12               # s in which namespaces are still created
 TRANSPORTS = ("tlt_reno", "dart", "tlt_cubic", "xpass", "dcqcn", "tlt_dctcp", "dart",
               "aeolus_xpass", "hpcc", "tlt_hpcc", "timely", "ndp", "homa", "aeolus_homa",
-              "aeolus_dctcp")
+              "aeolus_ndp", "aeolus_dctcp")
 ADDRESSES = [(socket.AF_INET, "10.0.2.2"), (socket.AF_INET6, "fd00:2::2")]
 MODULES = ("link_speed", "greenlane", "rd_core", "tcp_dcqcn", "tcp_dart", "tcp_timely", "tcp_hpcc",
            "tcp_tlt", "tcp_xpass", "tcp_ndp", "tcp_homa", "tcp_aeolus", "sch_color")

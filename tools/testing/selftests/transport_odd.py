@@ -23,7 +23,7 @@ from lab.wire.wire import Wire
 
 # A congestion control of each transport, and the bursts of TLT's bases.
 CCS = tuple(cc for row in TRANSPORTS for cc in (
-    [row.ccs[0]] if row.module != "tcp_tlt" else ["tlt_dctcp", "aeolus_dctcp"]))
+    {"tcp_tlt": ["tlt_dctcp", "aeolus_dctcp"], "tcp_aeolus": row.ccs}.get(row.module, row.ccs[:1])))
 # Bytes of each direction, and the seconds for them: above, an RTO of 200 ms has expired.
 COUNT, SOON = 300_000, 0.15
 IPV6_ADDRFORM, TCP_REPAIR = 1, 19
