@@ -61,6 +61,13 @@ def pause():
     true("no room for Xoff" in text and "pause all" not in text and "pfc" not in text, text)
 
 
+@case("tlt_crowd for ports whose queue makes echoes late, and for no other")
+def crowd():
+    seen = numbers(*port("1gbit", "40us", "1800000", 40))
+    equal(seen["tlt_crowd"], 5760, "0.4 of 14.4 ms, us")
+    true("tlt_crowd" not in numbers(*port("40gbit", "20us", "1800000", 320)), "40 Gbit/s")
+
+
 @case("SONiC's fragment is JSON with the thresholds, and one queue for all of TLT's codepoints")
 def sonic():
     tables = json.loads(advise(*port("40gbit", "20us", "1800k", 1000), "--red", "270k",

@@ -13,6 +13,7 @@ import socket
 
 from lab import tap
 from lab.codepoints import CLOCK, CONTROL, DATA, IMPORTANT
+from lab.net.star import Star, pump
 from lab.tap import case, equal, true, using, within
 from lab.wire.packet import data, kinds
 from lab.wire.sockopt import SO_MAX_PACING_RATE, choose
@@ -467,6 +468,19 @@ def leaves_its_pace(wire, client, server):
     wire.transfer(client, server, 5 * MSS[wire.version])
     sent = data(wire.from_a())
     within(sent[-1].time - sent[0].time, 0, 5e-6, "departure of the last packet, s")
+
+
+@case("a slow port, tlt_crowd for its queue: no echo is late, and no packet is found lost in the queue",
+      red=("100k", "300k"))
+def slow_port(red):
+    with Star([10_000] * 4 + [100], port=f"limit 1m red {red}", cc="tlt_reno",
+              sysctls={"net.ipv4.tlt_crowd": 8000}.items()) as net:
+        pump([net.flow(number % 4, 4) for number in range(16)], 60e-3)
+        seen = [host.greenlane() for host in net.hosts[:4]]
+        equal([sum(one[name] for one in seen) for name in ("EchoesLate", "Reordered")], [0, 0],
+              "EchoesLate, Reordered")
+        equal(sum(host.netstat("TCPDSACKRecv") for host in net.hosts[:4]), 0, "D-SACKs")
+        true(sum(one["LossByEcho"] for one in seen) > 20, "packets are lost")
 
 
 @case("the namespace of a waiting connection is removed")
