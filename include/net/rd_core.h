@@ -219,7 +219,7 @@ struct rd_first_rtt {
  * @off: switched off by a socket option
  * @begun: the connection has sent a burst, or is sending one
  * @grows: data that the application writes now belongs to the burst
- * @probed: a probe has ended the burst, and no answer has arrived
+ * @probed: a probe has ended the burst, of which not all is acknowledged
  *
  * The socket lock protects all fields.
  */
@@ -300,7 +300,7 @@ struct rd_trims {
  * @alarm: sender: kicks the socket at @retry, or earlier
  * @reported_at: sender: the last request or report left, ns, low half
  * @credit_end: sender: number of the last credit that it expects from the receiver
- * @retry: sender: time to repeat the request, if @requesting, ns, low half
+ * @retry: sender: time to repeat the request, if @requesting, or the probe, ns, low half
  * @wait: sender: time until the next credit, as the receiver has advertised it, ns
  * @una: sender: TCP's snd_una at the last repeated request
  * @seq: sender: the highest credit number received

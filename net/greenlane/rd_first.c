@@ -91,7 +91,8 @@ static void rd_first_grant(struct sock *sk, struct gl_sock *gs)
  */
 bool rd_first_begin(struct sock *sk, struct gl_sock *gs, bool requested, unsigned int idle_ms)
 {
-	struct rd_first_burst *b = &rd_sock(gs)->first;
+	struct rd_sock *rs = rd_sock(gs);
+	struct rd_first_burst *b = &rs->first;
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	if (requested || (b->grows && tp->packets_out)) {
@@ -105,6 +106,8 @@ bool rd_first_begin(struct sock *sk, struct gl_sock *gs, bool requested, unsigne
 		return false;
 	b->begun = 1;
 	b->probed = 0;
+	rs->retries = 0;
+	rs->alive = 0;
 	b->begin = tp->snd_nxt;
 	b->end = tp->snd_nxt;
 	b->asked = tp->snd_nxt;

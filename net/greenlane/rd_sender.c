@@ -313,8 +313,8 @@ static bool rd_probes(struct sock *sk, struct rd_sock *rs, u32 *word)
 	return first && first->probe && first->probe(sk, &rs->gs, word);
 }
 
-/* Does the sender wait for the answer to a probe, as for credits?  It requests no credits for the
- * burst, so only the answer shows which of its last packets are lost.
+/* Does the sender wait for the end of a burst after its probe, as for credits?  It requests no
+ * credits for the burst, so only the answer shows which of its last packets are lost.
  */
 static bool rd_is_probing(const struct sock *sk, const struct rd_sock *rs)
 {
@@ -731,15 +731,16 @@ void rd_fall_back(struct sock *sk, struct rd_sock *rs)
 static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
+	bool waiting = rd_waiting(sk, rs, 1);
 	u32 una = tcp_sk(sk)->snd_una;
 
-	if (!rd_waiting(sk, rs, 1) && !rd_is_probing(sk, rs)) {
+	if (!waiting && !rd_is_probing(sk, rs)) {
 		if (first)
 			first->credited(sk, &rs->gs);
 		rd_send_request(sk, rs, RD_AGAIN);
 		return true;
 	}
-	if (rs->retries >= RD_RETRIES_MIN) {
+	if (waiting && rs->retries >= RD_RETRIES_MIN) {
 		if (rs->alive == RD_ALIVE)
 			return false;
 		rs->alive += una != rs->una;
@@ -795,13 +796,16 @@ void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
  * rd_first_counted() - the receiver has counted the packets of the burst that arrived
  * @gs: the state of a connection, locked
  *
- * It sends no credits for these packets, so the sender no longer expects the requested credits.
+ * It sends no credits for these packets, so the sender no longer expects the requested credits.  The
+ * alarm stays: if a process owned the socket, TCP has processed the answer before, and has not
+ * marked the losses.
  */
 void rd_first_counted(struct gl_sock *gs)
 {
 	struct rd_sock *rs = rd_sock(gs);
 
 	rs->credit_end = rs->seq;
-	rs->first.probed = 0;
+	rs->retries = 0;
+	rs->alive = 0;
 }
 EXPORT_SYMBOL_GPL(rd_first_counted);

@@ -212,6 +212,13 @@ static void aeolus_lost(struct sock *sk, struct gl_sock *gs)
 	ae->probes = 0;
 }
 
+/* Around Homa and NDP only a probe has the receiver permit the repair. */
+static void aeolus_exact_lost(struct sock *sk, struct gl_sock *gs)
+{
+	aeolus_lost(sk, gs);
+	aeolus_of(gs)->unprobed |= aeolus_burst(gs)->probed;
+}
+
 /* A credit is left over.  Declare the last open unscheduled packet lost, so that TCP
  * retransmits it: later packets are more likely to have been dropped.
  */
@@ -284,7 +291,7 @@ static const struct rd_first_rtt aeolus_exact = {
 	.allow		= rd_first_left,
 	.credited	= rd_first_over,
 	.probe		= aeolus_probe,
-	.lost		= aeolus_lost,
+	.lost		= aeolus_exact_lost,
 };
 
 /* --- options ----------------------------------------------------------------- */
@@ -318,8 +325,11 @@ static void aeolus_in_ack_event(struct sock *sk, u32 flags)
 	struct gl_sock *gs = gl_sock_locked(sk);
 
 	rd_in_ack_event(sk, flags);
-	if (gs)
-		gl_dupthresh_acked(sk, gs);
+	if (!gs)
+		return;
+	if (!before(tcp_sk(sk)->snd_una, aeolus_burst(gs)->end))
+		aeolus_burst(gs)->probed = 0;
+	gl_dupthresh_acked(sk, gs);
 }
 
 static struct tcp_congestion_ops aeolus_reno __read_mostly = GL_RENO("aeolus-reno");

@@ -28,9 +28,9 @@ MARKS = 200 / 270
 SMALL, PRODUCTS = 30_000, 3
 # A pause frame, and a packet with its Ethernet header, bytes (color.rst, Xoff, Xon, headroom).
 FRAME, PACKET = 60, MTU + 14
-# net.ipv4.tlt_crowd by the time in which the buffer drains, and the least time after which an echo is
-# late, us (tlt.rst, Crowds).
-CROWD, LATE = 0.4, 1000
+# net.ipv4.tlt_crowd by the time in which the buffer drains, its limit, and the least time after which
+# an echo is late, us (tlt.rst, Crowds).
+CROWD, CROWD_MAX, LATE = 0.4, 20_000, 1000
 # The codepoints of TLT.
 DSCPS = sorted(DSCP[name] for name in ("droppable", "protected", "protected_end"))
 # The queue of TLT, which SONiC's default maps a lossless priority to, and its default Xon.
@@ -141,8 +141,9 @@ def numbers(args, a):
     yield "headroom", a.headroom, ("rate x 2 delay + 2 packets + MTU + frame"
                                    " (color.rst, Xoff, Xon, headroom)")
     if (drain := a.limit * 8 * 10**6 // a.rate) > LATE:
-        yield "tlt_crowd", round(CROWD * drain), (
-            f"us, a sysctl of the hosts: {CROWD} of the time in which the buffer drains (tlt.rst, Crowds)")
+        yield "tlt_crowd", min(round(CROWD * drain), CROWD_MAX), (
+            f"us, a sysctl of the hosts: {CROWD} of the time in which the buffer drains, at most"
+            f" {CROWD_MAX} (tlt.rst, Crowds)")
     yield "xoff", a.xoff, (f"buffer / {args.links} - headroom (color.rst, Xoff, Xon, headroom)"
                            if a.xoff > 2 * PACKET else
                            "the buffer has no room for Xoff and headroom of all links: no pause")

@@ -65,6 +65,7 @@ def pause():
 def crowd():
     seen = numbers(*port("1gbit", "40us", "1800000", 40))
     equal(seen["tlt_crowd"], 5760, "0.4 of 14.4 ms, us")
+    equal(numbers(*port("100mbit", "40us", "1800000", 40))["tlt_crowd"], 20_000, "the limit, us")
     true("tlt_crowd" not in numbers(*port("40gbit", "20us", "1800000", 320)), "40 Gbit/s")
 
 

@@ -506,6 +506,48 @@ def probe_lost(version, cc, kind, lost):
                   f"{ns.name}: RTOs, TLPs")
 
 
+@case("a process owns the sender when the answer of the probe arrives: its lost packets are repaired",
+      version=(4, 6), cc=("aeolus_ndp", "aeolus_homa"), lost=((10,), (9, 10), tuple(range(1, 11))))
+def answer_held(version, cc, lost):
+    packets = 10
+    with wires(cc=cc, version=version) as wire:
+        client, server = wire.connect()
+        drop_first(wire, lost)
+        payload = pattern(packets * MSS[version])
+        wire.mark()
+        client.send(payload)
+        wire.run(0.9 * RTT)
+        holder = hold(client, 3)
+        wire.run(3e-3)
+        holder.join()
+        equal(wire.receive(server, len(payload), 20e-3), payload, "bytes")
+        equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
+
+
+@case("answers of probes are late, for many messages: the next lost probe is repeated at once, too",
+      cc=("aeolus_ndp", "aeolus_homa"))
+def late_answers(cc):
+    packets = 10
+    with wires(cc=cc) as wire:
+        client, server = wire.connect()
+        payload = pattern(packets * MSS[4])
+        for _ in range(12):
+            # The sender repeats a probe after four of the shortest round trips.
+            wire.delay = 2 * RTT
+            true(wire.transfer(client, server, len(payload)), "arrives")
+            wire.run(5e-3)
+            wire.delay = RTT / 2
+            wire.run(5e-3)
+        equal(cc_of(client), cc, "congestion control")
+        wire.mark()
+        number, probes = itertools.count(1), itertools.count()
+        wire.rule = lambda p: (next(probes) == 0 if p.kind == PROBE else
+                               bool(p.from_a and p.len) and next(number) == packets)
+        client.send(payload)
+        equal(wire.receive(server, len(payload), 20e-3), payload, "bytes")
+        within(time.monotonic() - wire.seen[0].time, RTT, 6 * RTT, "time until the message is read, s")
+
+
 @case("aeolus_ndp: one pull for each dropped packet of the first window, and for the rest of a message",
       version=(4, 6), share=(0, 0.3, 1), size=(250_000, 500_000))
 def probed_rest(version, share, size):

@@ -70,7 +70,7 @@ def sockets():
             me = f"{file.read().strip()}[{os.getpid()}]"
         has(out, f"{wire.a.name}: 1 connection of tlt_reno: {me}\n  wait until they end",
             f"{wire.b.name}: 1 listening socket of tlt_cubic: {me}\n  restart the service",
-            "unloaded: sch_iofd, sch_color, tcp_aeolus, tcp_homa, tcp_xpass",
+            "unloaded: sch_iofd, sch_color, tcp_aeolus, tcp_homa, tcp_ndp, tcp_xpass",
             "still loaded: link_speed, greenlane, tcp_dcqcn, tcp_dart, tcp_hpcc, tcp_tlt")
         true("new connections get" not in out, f"no default remains: {out}")
         listener.close()

@@ -72,8 +72,10 @@ class Script:
 
     def __exit__(self, *_):
         time.sleep(1)
-        for row in self._process.communicate(timeout=PATIENCE)[0].splitlines(keepends=True):
+        self._process.stdin.close()
+        for row in self._process.stdout:
             self._keep(row)
+        equal(self._process.wait(), 0, f"exit status of bpftrace: {self.text}")
 
 
 def cable(cc="tlt_reno", options="color rate 20mbit limit 60k red 20k"):
