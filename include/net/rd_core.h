@@ -219,7 +219,8 @@ struct rd_first_rtt {
  * @off: switched off by a socket option
  * @begun: the connection has sent a burst, or is sending one
  * @grows: data that the application writes now belongs to the burst
- * @probed: a probe has ended the burst, of which not all is acknowledged
+ * @probed: a probe has ended the burst, of which not all is acknowledged: number of answers for
+ *	which the probe is repeated
  *
  * The socket lock protects all fields.
  */
@@ -233,7 +234,7 @@ struct rd_first_burst {
 	u8	off:1,
 		begun:1,
 		grows:1,
-		probed:1;
+		probed:2;
 };
 
 /**

@@ -313,6 +313,12 @@ static bool rd_probes(struct sock *sk, struct rd_sock *rs, u32 *word)
 	return first && first->probe && first->probe(sk, &rs->gs, word);
 }
 
+/* The probe is repeated until this number of answers has arrived.  If a process owned the socket,
+ * TCP has processed the first answer before this end can have it mark the losses.  More would keep
+ * TCP's timer from expiring where the path drops all repairs, as they are too large.
+ */
+#define RD_ANSWERS		2
+
 /* Does the sender wait for the end of a burst after its probe, as for credits?  It requests no
  * credits for the burst, so only the answer shows which of its last packets are lost.
  */
@@ -347,7 +353,7 @@ static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 	if (rd_probes(sk, rs, &word[3])) {
 		kind = RD_PROBE;
 		words = 4;
-		rs->first.probed = 1;
+		rs->first.probed = rs->first.probed ?: RD_ANSWERS;
 		rd_count(rs, RD_PROBESENT, 1);
 	} else if (rd_transport(rs)->policy->trims) {
 		word[words++] = rd_transport(rs)->policy->trims(rs)->named;
@@ -796,9 +802,7 @@ void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
  * rd_first_counted() - the receiver has counted the packets of the burst that arrived
  * @gs: the state of a connection, locked
  *
- * It sends no credits for these packets, so the sender no longer expects the requested credits.  The
- * alarm stays: if a process owned the socket, TCP has processed the answer before, and has not
- * marked the losses.
+ * It sends no credits for these packets, so the sender no longer expects the requested credits.
  */
 void rd_first_counted(struct gl_sock *gs)
 {
@@ -807,5 +811,6 @@ void rd_first_counted(struct gl_sock *gs)
 	rs->credit_end = rs->seq;
 	rs->retries = 0;
 	rs->alive = 0;
+	rs->first.probed -= !!rs->first.probed;
 }
 EXPORT_SYMBOL_GPL(rd_first_counted);
