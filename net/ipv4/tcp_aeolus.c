@@ -212,11 +212,13 @@ static void aeolus_lost(struct sock *sk, struct gl_sock *gs)
 	ae->probes = 0;
 }
 
-/* Around Homa and NDP only a probe has the receiver permit the repair. */
+/* Around Homa and NDP only a probe has the receiver permit the repair of packets that this end does
+ * not know to be lost.
+ */
 static void aeolus_exact_lost(struct sock *sk, struct gl_sock *gs)
 {
 	aeolus_lost(sk, gs);
-	aeolus_of(gs)->unprobed |= aeolus_burst(gs)->probed;
+	aeolus_of(gs)->unprobed |= aeolus_burst(gs)->probed && !tcp_sk(sk)->lost_out;
 }
 
 /* A credit is left over.  Declare the last open unscheduled packet lost, so that TCP
