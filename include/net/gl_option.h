@@ -6,7 +6,7 @@
  * consumes:
  *
  *	 0        8        16                32       40       48       64
- *	|  254   | length | 0x474c, "GL"    |  code  | answer |  0 (*)   | words ...
+ *	|  254   | length | 0x474c, "GL"    |  code  | answer | field (*)| words ...
  *
  * Kind 254 is shared by experiments; each has a 16-bit identifier (RFC 6994; this one is not
  * registered).  Receivers skip an option with an unknown identifier.  In a SYN or SYN-ACK the
@@ -14,7 +14,9 @@
  * answer byte is 1 in a SYN-ACK and else 0: there are hosts that echo options that they do not
  * know.
  *
- * (*) telemetry, which a sender may request from the switches; see <net/gl_int.h>.
+ * (*) telemetry, which a sender may request from the switches: see <net/gl_int.h>; in a packet that
+ * requests an answer its number, 8 bits, which the answer repeats; else 0.  Without the number an
+ * answer that is late would be taken for the answer to a later packet.
  */
 #ifndef _NET_GL_OPTION_H
 #define _NET_GL_OPTION_H
@@ -107,15 +109,17 @@ static inline const u8 *gl_option_find(const struct tcphdr *th, const u8 *from)
  * gl_option_write() - write the greenlane option
  * @option: buffer of GL_OPT_LEN(@words) bytes
  * @code: its code
+ * @field: see above
  * @word: the option's words, in host byte order
  * @words: number of them, at most GL_WORDS_MAX
  */
-static inline void gl_option_write(__be32 *option, u8 code, const u32 *word, unsigned int words)
+static inline void gl_option_write(__be32 *option, u8 code, u16 field, const u32 *word,
+				   unsigned int words)
 {
 	unsigned int i;
 
 	option[0] = htonl(TCPOPT_EXP << 24 | GL_OPT_LEN(words) << 16 | GL_OPT_EXID);
-	option[1] = htonl(code << 24);
+	option[1] = htonl(code << 24 | field);
 	for (i = 0; i < words; i++)
 		option[2 + i] = htonl(word[i]);
 }

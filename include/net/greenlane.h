@@ -49,8 +49,9 @@ struct gl_transport;
  * GL_KIND_TCPS.
  */
 #define GL_KIND_DATA		BIT(2)
-/* It has our option, and the tagging layer sends the protocol's answer.  on_packet() is called
- * only if the row has words.  TCP gets the packet only if it has data that TCP waits for.
+/* It has our option, and the tagging layer sends the protocol's answer, which repeats the packet's
+ * number: gl_is_answered().  on_packet() is called only if the row has words.  TCP gets the packet
+ * only if it has data that TCP waits for.
  */
 #define GL_KIND_ANSWERED	BIT(3)
 /* It has our option, and TCP gets it too, unless on_packet() returns GL_CONSUME.  While a process
@@ -141,7 +142,8 @@ struct gl_protocol {
  * @ce: the packet has a CE mark (inbound, with our option only)
  * @more: more data of the same write follows (outbound only)
  * @words: number of words in the option (inbound only)
- * @telemetry: the option's telemetry field, see <net/gl_int.h>
+ * @field: the option's 16-bit field: telemetry, see <net/gl_int.h>, or the number of a packet that
+ *	requests an answer, see gl_is_answered()
  * @word: the option's words, in host byte order
  */
 struct gl_seg {
@@ -154,7 +156,7 @@ struct gl_seg {
 	bool ce;
 	bool more;
 	u8 words;
-	u16 telemetry;
+	u16 field;
 	u32 word[GL_WORDS_MAX];
 };
 
@@ -212,7 +214,7 @@ struct gl_sockopt {
  * @on_ack: a packet with an ACK is about to be sent; may clear ECE in @th.  Number of words for
  *	which the packet has room in the option: @room; negative if there is no room for the option.
  *	Data has room only if @room of struct gl_transport is not 0.  Return: the kind whose option
- *	is sent with @seg's telemetry and its first words, or NULL to send no option.  The packet
+ *	is sent with @seg's field and its first words, or NULL to send no option.  The packet
  *	remains one of @protocol's control kind, or of on_xmit()'s.  Socket locked.  May be NULL
  * @on_packet: a packet with our option (of GL_KIND_ANSWERED only if the row has words), or one of
  *	GL_KIND_ENDS, was received; TCP has not processed it yet, unless a process owned the
@@ -288,8 +290,12 @@ struct gl_transport {
  * @reordering: tp->reordering before gl_dupthresh_one(); 0 if it was not changed
  * @held_n: packets in @held; under the socket's spinlock
  * @held_last: the codepoint of the packet that ended a message at @held_end, or 0; likewise
+ * @held_to: number of the last packet that requested an answer while a process owned the socket;
+ *	likewise
  * @peer: enum greenlane_peer; does not change
  * @off: switched off with GREENLANE_TLT
+ * @asked: number of the last packet that was sent and requests an answer
+ * @owed_to: number of the last packet that arrived and requested an answer
  * @owed: the protocol's answer is owed to the peer
  * @prompt: the data before @prompt_end needs an ACK soon, which has not left yet
  * @kicked: a kick has begun, and on_kick() has not been called yet
@@ -328,6 +334,9 @@ struct gl_sock {
 	u16		reordering;
 	u16		held_n;
 	u8		held_last;
+	u8		held_to;
+	u8		asked;
+	u8		owed_to;
 	u8		peer;
 	u8		off:1,
 			owed:1,
@@ -337,6 +346,12 @@ struct gl_sock {
 };
 
 int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl);
+
+/* Does an answer belong to one of the last @count packets that requested one?  Socket locked. */
+static inline bool gl_is_answered(const struct gl_sock *gs, const struct gl_seg *seg, u8 count)
+{
+	return (u8)(gs->asked - seg->field) < count;
+}
 
 /* The state of a connection that runs a transport.  NULL for any other TCP socket, for a
  * listener, and for a connection that can only run its base.  Socket locked, or under RCU if

@@ -110,7 +110,7 @@ static int gl_craft_send(struct sock *sk, const struct inet_connection_sock_af_o
  * gl_send_repeat() - send the first unacked bytes again, beside TCP
  * @sk: the connection, locked and not owned by a process, BH off
  * @gs: its state
- * @kind: a kind with GL_KIND_DATA
+ * @kind: a kind with GL_KIND_DATA and GL_KIND_ANSWERED
  * @most: maximum number of bytes to send, up to an MSS
  *
  * Return: the number of bytes sent; 0 if only a FIN is unacked or the receiver's window does not
@@ -139,7 +139,7 @@ int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 		return 0;
 	}
 	len = gl_craft_tstamp(sk, options);
-	gl_option_write(options + len / 4, kind->code, NULL, 0);
+	gl_option_write(options + len / 4, kind->code, ++gs->asked, NULL, 0);
 	if (gl_craft_send(sk, gs->tcp_ops, kind, skb, tp->snd_una, options, len + GL_OPT_LEN(0)) !=
 	    NET_XMIT_SUCCESS)
 		return -ENOBUFS;
@@ -152,13 +152,14 @@ EXPORT_SYMBOL_GPL(gl_send_repeat);
  * @sk: the connection, locked
  * @tcp_ops: TCP's icsk_af_ops of the connection
  * @kind: a kind with a code
+ * @field: the option's field
  * @word: the option's words
  * @words: number of them, at most GL_WORDS_MAX
  *
  * Return: false if memory is short or the packet did not leave.
  */
 bool gl_craft_words(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
-		    const struct gl_kind *kind, const u32 *word, unsigned int words)
+		    const struct gl_kind *kind, u16 field, const u32 *word, unsigned int words)
 {
 	__be32 options[GL_OPT_LEN(GL_WORDS_MAX) / 4];
 	struct sk_buff *skb;
@@ -168,7 +169,7 @@ bool gl_craft_words(struct sock *sk, const struct inet_connection_sock_af_ops *t
 	skb = gl_craft_alloc(sk, 0);
 	if (!skb)
 		return false;
-	gl_option_write(options, kind->code, word, words);
+	gl_option_write(options, kind->code, field, word, words);
 	return gl_craft_send(sk, tcp_ops, kind, skb, tcp_sk(sk)->snd_nxt, options,
 			     GL_OPT_LEN(words)) >= 0;
 }
@@ -188,6 +189,8 @@ bool gl_craft_words(struct sock *sk, const struct inet_connection_sock_af_ops *t
 bool gl_send_words(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		   const u32 *word, unsigned int words)
 {
-	return gl_craft_words(sk, gs->tcp_ops, kind, word, words);
+	u16 field = kind->flags & GL_KIND_ANSWERED ? ++gs->asked : 0;
+
+	return gl_craft_words(sk, gs->tcp_ops, kind, field, word, words);
 }
 EXPORT_SYMBOL_GPL(gl_send_words);

@@ -179,6 +179,7 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 	if (kind->flags & GL_KIND_ANSWERED && !kind->words) {
 		gl_count_received(sk, kind);
 		set_bit(GL_OWED_ANSWER, &gs->flags);
+		gs->held_to = seg->field;
 		if (seg->ce)
 			set_bit(GL_OWED_CE, &gs->flags);
 		gl_kick_at_release(sk, gs);
@@ -286,8 +287,10 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
 	if (test_and_clear_bit(GL_OWED_ACK, &gs->flags) &&
 	    (inet_csk_ack_scheduled(sk) || !RB_EMPTY_ROOT(&tcp_sk(sk)->out_of_order_queue)))
 		gl_send_ack(sk);
-	if (test_and_clear_bit(GL_OWED_ANSWER, &gs->flags))
+	if (test_and_clear_bit(GL_OWED_ANSWER, &gs->flags)) {
 		gs->owed = 1;
+		gs->owed_to = gs->held_to;
+	}
 	if (test_and_clear_bit(GL_OWED_CE, &gs->flags))
 		gl_heed_ce(sk);
 	if (gs->held_last) {

@@ -179,7 +179,7 @@ void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *k
 
 /* gl_craft.c */
 bool gl_craft_words(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
-		    const struct gl_kind *kind, const u32 *word, unsigned int words);
+		    const struct gl_kind *kind, u16 field, const u32 *word, unsigned int words);
 
 /* gl_cut.c */
 struct sk_buff *gl_cut(struct sock *sk, struct sk_buff *skb, u32 len);

@@ -31,11 +31,12 @@
 
 /* The kind of a packet without data, or NULL.  It becomes the answer if one is owed. */
 static const struct gl_kind *gl_out_control(struct sock *sk, struct gl_sock *gs,
-					    struct sk_buff *skb, const struct gl_seg *seg)
+					    struct sk_buff *skb, struct gl_seg *seg)
 {
 	const struct gl_protocol *protocol = gs->transport->protocol;
 	const struct tcphdr *th = tcp_hdr(skb);
 
+	seg->field = gs->owed_to;
 	if (gs->owed && th->ack && !th->fin && !th->rst && !gl_tcp_signed(sk) &&
 	    gl_option_add(sk, skb, protocol->answer, seg)) {
 		gs->owed = 0;
@@ -139,7 +140,7 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 	kind = t->on_ack(sk, gs, th, seg, gl_out_room(sk, gs, skb, seg));
 	if (kind && !gl_option_add(sk, skb, kind, seg))
 		gl_inc_stats(sock_net(sk), GL_MIB_NOMEMORY);
-	seg->telemetry = 0;
+	seg->field = 0;
 }
 
 /* --- from TCP to IP -------------------------------------------------------- */

@@ -101,7 +101,7 @@ static void gl_trim_send(struct sock *sk, const struct gl_repair *r)
 		return;
 	if (gl_trim_is_numbered(gs))
 		word[1] |= FIELD_PREP(GL_TRIM_NUMBER, gs->transport->on_trimmed(sk, gs));
-	if (gl_craft_words(sk, ops, &gl_trim_report, word, ARRAY_SIZE(word)))
+	if (gl_craft_words(sk, ops, &gl_trim_report, 0, word, ARRAY_SIZE(word)))
 		gl_inc_stats(sock_net(sk), GL_MIB_REPORTSENT);
 }
 

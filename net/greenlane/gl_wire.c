@@ -71,7 +71,7 @@ bool gl_change_dsfield(const struct net *net, struct sk_buff *skb, u8 family, u8
 /**
  * gl_option_read() - read the greenlane option
  * @th: a complete TCP header
- * @seg: where to store the option's telemetry field and words, or NULL
+ * @seg: where to store the option's field and words, or NULL
  *
  * Return: its code; 0 without the option.
  */
@@ -83,7 +83,7 @@ u8 gl_option_read(const struct tcphdr *th, struct gl_seg *seg)
 	if (!opt || (th->syn && opt[5] != th->ack))
 		return 0;
 	if (seg) {
-		seg->telemetry = get_unaligned_be16(opt + GL_INT_OFFSET);
+		seg->field = get_unaligned_be16(opt + GL_INT_OFFSET);
 		seg->words = min((opt[1] - GL_OPT_LEN(0)) / 4, GL_WORDS_MAX);
 		for (i = 0; i < seg->words; i++)
 			seg->word[i] = get_unaligned_be32(opt + GL_OPT_LEN(i));
@@ -155,14 +155,14 @@ int gl_option_room(const struct sk_buff *skb)
  * the option behind them.  The caller made sure of the headroom.
  */
 static void gl_option_insert(struct sk_buff *skb, unsigned int thoff, unsigned int hlen,
-			     u8 code, const u32 *word, unsigned int words)
+			     u8 code, u16 field, const u32 *word, unsigned int words)
 {
 	const unsigned int len = GL_OPT_LEN(words);
 	const void *old = skb->data;
 
 	memmove(skb_push(skb, len), old, hlen);
 	skb_set_transport_header(skb, thoff);
-	gl_option_write((__be32 *)(skb->data + hlen), code, word, words);
+	gl_option_write((__be32 *)(skb->data + hlen), code, field, word, words);
 	tcp_hdr(skb)->doff += len / 4;
 }
 
@@ -215,7 +215,7 @@ static bool gl_option_make_room(struct sk_buff *skb, unsigned int words)
  * @sk: its socket
  * @skb: the packet; its data begins with the TCP header
  * @kind: the kind with the option's code and number of words
- * @seg: the telemetry field, and the words
+ * @seg: the option's field and words
  *
  * The oldest of several SACK blocks of a pure ACK is dropped if the option needs its room, and if
  * that is not enough, the AccECN option.
@@ -233,8 +233,7 @@ bool gl_option_add(struct sock *sk, struct sk_buff *skb, const struct gl_kind *k
 	if (skb_cow_head(skb, GL_OPT_LEN(kind->words)))
 		return false;
 	hlen = tcp_hdrlen(skb);
-	gl_option_insert(skb, 0, hlen, kind->code, seg->word, kind->words);
-	put_unaligned_be16(seg->telemetry, skb->data + hlen + GL_INT_OFFSET);
+	gl_option_insert(skb, 0, hlen, kind->code, seg->field, seg->word, kind->words);
 	gl_tcp_check(sk, skb);
 	return true;
 }
@@ -260,7 +259,7 @@ bool gl_option_add_hello(struct sk_buff *skb, u8 family, u8 hello)
 	    skb_cow_head(skb, LL_RESERVED_SPACE(dst->dev) + len))
 		return false;
 
-	gl_option_insert(skb, ihl, ihl + tcp_hdrlen(skb), hello, NULL, 0);
+	gl_option_insert(skb, ihl, ihl + tcp_hdrlen(skb), hello, 0, NULL, 0);
 	skb->data[ihl + tcp_hdrlen(skb) - len + 5] = tcp_hdr(skb)->ack;
 	skb_reset_network_header(skb);
 	skb->csum_start -= len;

@@ -40,15 +40,20 @@
 
 /**
  * struct aeolus - Aeolus's state of a connection; it follows the inner transport's
- * @probe_us: when the last probe left, by tcp_clock_us()
+ * @first_us: departure of the first probe since the last unscheduled packet, TCP's clock, us, low 32
+ *	bits
+ * @probe_us: the same of the last one
  * @unprobed: unscheduled packets were sent since the last probe
- * @probes: probes that were sent and not answered
+ * @again: the probe is to be repeated
+ * @probes: probes since the last unscheduled packet, none of which is answered; at most U8_MAX
  *
  * The socket lock protects all fields.
  */
 struct aeolus {
-	u64			probe_us;
+	u32			first_us;
+	u32			probe_us;
 	bool			unprobed;
+	bool			again;
 	u8			probes;
 };
 
@@ -92,9 +97,9 @@ static void aeolus_begin(struct sock *sk, struct gl_sock *gs, bool asked)
 
 	if (!rd_first_begin(sk, gs, asked, idle))
 		return;
-	/* The answer to an earlier burst's probe is in flight or, after an RTO, lost. */
-	if (tcp_jiffies32 - tcp_sk(sk)->lsndtime >= inet_csk(sk)->icsk_rto)
-		ae->probes = 0;
+	/* Answers to the probes of an earlier burst do not count. */
+	ae->probes = 0;
+	ae->again = false;
 }
 
 /* Can TCP send more of the burst?  If not, the burst ends early: there is no more data,
@@ -109,9 +114,14 @@ static bool aeolus_goes_on(const struct sock *sk, struct gl_sock *gs)
 	       !after(TCP_SKB_CB(head)->seq + min(head->len, tp->mss_cache), tcp_wnd_end(tp));
 }
 
+static bool aeolus_owes_probe(const struct aeolus *ae)
+{
+	return ae->unprobed || ae->again;
+}
+
 /* At the end of a burst the next request is a probe, which carries the end's sequence
  * number.  If the application writes more before the first credit arrives, the burst continues
- * and ends with another probe; the answer to the last probe counts.  With net.ipv4.aeolus_probe=0
+ * and ends with another probe, whose answer counts.  With net.ipv4.aeolus_probe=0
  * the next request is a plain one; SACK then finds the losses, or aeolus_spend() retransmits the
  * packets when credits are left over.
  */
@@ -119,16 +129,21 @@ static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
 {
 	struct aeolus *ae = aeolus_of(gs);
 
-	if (!ae->unprobed || ae->probes == U8_MAX || aeolus_goes_on(sk, gs))
+	if (!aeolus_owes_probe(ae) || aeolus_goes_on(sk, gs))
 		return false;
 	if (!word)
 		return true;
 	/* Data that the peer's window holds back waits for credits. */
 	if (tcp_send_head(sk))
 		aeolus_burst(gs)->allow = 0;
-	ae->unprobed = false;
-	ae->probes++;
 	ae->probe_us = tcp_clock_us();
+	if (ae->unprobed || !ae->probes) {
+		ae->first_us = ae->probe_us;
+		ae->probes = 0;
+	}
+	ae->probes += ae->probes < U8_MAX;
+	ae->unprobed = false;
+	ae->again = false;
 	*word = aeolus_burst(gs)->end;
 	return READ_ONCE(aeolus_net(sk)->probe);
 }
@@ -208,8 +223,7 @@ static void aeolus_lost(struct sock *sk, struct gl_sock *gs)
 	struct aeolus *ae = aeolus_of(gs);
 
 	rd_first_over(sk, gs);
-	ae->unprobed |= !!ae->probes;
-	ae->probes = 0;
+	ae->again |= !!ae->probes;
 }
 
 /* Around Homa and NDP only a probe has the receiver permit the repair of packets that this end does
@@ -218,7 +232,7 @@ static void aeolus_lost(struct sock *sk, struct gl_sock *gs)
 static void aeolus_exact_lost(struct sock *sk, struct gl_sock *gs)
 {
 	aeolus_lost(sk, gs);
-	aeolus_of(gs)->unprobed |= aeolus_burst(gs)->probed && !tcp_sk(sk)->lost_out;
+	aeolus_of(gs)->again |= aeolus_burst(gs)->probed && !tcp_sk(sk)->lost_out;
 }
 
 /* A credit is left over.  Declare the last open unscheduled packet lost, so that TCP
@@ -242,8 +256,17 @@ static bool aeolus_spend(struct sock *sk, struct gl_sock *gs)
 	return false;
 }
 
+/* Departure of the probe, or of the first one of several: see struct aeolus. */
+static u32 aeolus_left_us(const struct aeolus *ae, const struct gl_sock *gs,
+			  const struct gl_seg *seg)
+{
+	return gl_is_answered(gs, seg, 1) ? ae->probe_us : ae->first_us;
+}
+
 /* The answer to the probe: each packet sent before the probe has arrived by now, or is
- * lost.  TCP processes the SACK blocks of this ACK first, and then marks the losses.
+ * lost.  Of a repeated probe any answer counts: behind a long queue each probe would be repeated
+ * before its own answer arrives.  TCP processes the SACK blocks of this ACK first, and then marks
+ * the losses.
  */
 static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 					const struct gl_kind *kind,
@@ -251,28 +274,25 @@ static enum gl_verdict aeolus_on_packet(struct sock *sk, struct gl_sock *gs,
 {
 	u32 end = aeolus_burst(gs)->end;
 	struct aeolus *ae = aeolus_of(gs);
+	u64 now = tcp_clock_us();
 
 	if (kind != rd_kind(gs, RD_PROBE_ACK))
 		return gs->transport->inner->on_packet(sk, gs, kind, seg);
-	/* The whole burst has arrived, so this is the last answer that matters.  An answer that is
-	 * still missing is lost, and @probes would count it in the next burst, too.
-	 */
-	if (ae->probes && !before(seg->ack, end))
-		ae->probes = 1;
-	if (ae->probes == 1)
-		rd_first_over(sk, gs);
-	if (ae->probes && !--ae->probes) {
-		gl_lose_before(sk, ae->probe_us, end + 1);
-		rd_first_counted(gs);
-		gl_kick(sk, gs);
-	}
+	if (!gl_is_answered(gs, seg, ae->probes))
+		return GL_PASS;
+	ae->probes = 0;
+	ae->again = false;
+	rd_first_over(sk, gs);
+	gl_lose_before(sk, now - ((u32)now - aeolus_left_us(ae, gs, seg)), end + 1);
+	rd_first_counted(gs);
+	gl_kick(sk, gs);
 	return GL_PASS;
 }
 
 static void aeolus_on_kick(struct sock *sk, struct gl_sock *gs)
 {
 	gl_lose_settle(sk);
-	if (aeolus_of(gs)->unprobed)
+	if (aeolus_owes_probe(aeolus_of(gs)))
 		gl_xmit(sk);
 	gs->transport->inner->on_kick(sk, gs);
 }

@@ -432,11 +432,11 @@ static const struct gl_kind *hpcc_on_ack(struct sock *sk, struct gl_sock *gs, st
 		return NULL;
 	}
 	if (data) {
-		seg->telemetry = GL_INT_COLLECT;
+		seg->field = GL_INT_COLLECT;
 		hpcc_count(sk, HPCC_REQUESTSENT, seg->segs);
 		return &hpcc_kinds[HPCC_DATA];
 	}
-	seg->telemetry = hs->util;
+	seg->field = hs->util;
 	hs->owed = 0;
 	return &hpcc_kinds[HPCC_ACK];
 }
@@ -456,7 +456,7 @@ static const struct gl_kind *hpcc_on_xmit(struct sock *sk, struct gl_sock *gs,
  */
 static void hpcc_data(struct sock *sk, struct hpcc_sock *hs, const struct gl_seg *seg)
 {
-	hs->util = seg->telemetry & GL_INT_MAX;
+	hs->util = seg->field & GL_INT_MAX;
 	hs->owed = 1;
 	/* If a process owned the socket, TCP has processed the packet already. */
 	if (after(seg->end_seq, tcp_sk(sk)->rcv_nxt))
@@ -471,7 +471,7 @@ static enum gl_verdict hpcc_on_packet(struct sock *sk, struct gl_sock *gs,
 	if (kind == &hpcc_kinds[HPCC_DATA])
 		hpcc_data(sk, hpcc_sock(gs), seg);
 	else if (kind == &hpcc_kinds[HPCC_ACK])
-		hpcc_sample(sk, seg->ack, seg->telemetry & GL_INT_MAX);
+		hpcc_sample(sk, seg->ack, seg->field & GL_INT_MAX);
 	return GL_PASS;
 }
 

@@ -68,6 +68,7 @@
  *	the first byte that TCP sends after it
  * @echo_us: arrival of the last echo, TCP's clock, us, low 32 bits
  * @imp_us: departure of the important packet, TCP's clock, us, low 32 bits
+ * @first_us: the same of the first of the last @clocks clocks
  * @lost: tp->lost (packets found lost) when the echo arrived, low 16 bits
  * @rtt: if TCP does not pace, the minimum RTT to which tlt_order() has lowered TCP's, us, low 16
  *	bits
@@ -85,6 +86,8 @@
  * @refused: consecutive packets, at most TLT_REFUSED_MAX, that the host has not sent
  * @ahead: by how much it has, us, at most TLT_AHEAD_MAX
  * @idle: consecutive clocks, at most TLT_IDLE_CLOCKS_MAX, while no packet was delivered
+ * @clocks: number of the last clocks whose answers count, at most TLT_CLOCKS_MAX: more than one if
+ *	a clock was late, and another one has replaced it
  * @delivered: tp->delivered (packets) when the last clock left, low 16 bits
  * @left_us: departure of the last data packet or clock, TCP's clock, us, low 16 bits
  * @left_end: the highest end of a packet that left in that microsecond, sequence number
@@ -109,6 +112,7 @@ struct tlt {
 	u32	imp_end;
 	u32	echo_us;
 	u32	imp_us;
+	u32	first_us;
 	u16	lost;
 	union {
 		u16	rtt;
@@ -123,7 +127,8 @@ struct tlt {
 		ended:1;
 	u8	refused;
 	u16	ahead:4,
-		idle:5;
+		idle:5,
+		clocks:7;
 	u16	delivered;
 	u16	left_us;
 	u32	left_end;
@@ -540,9 +545,7 @@ static bool tlt_is_rated(const struct sock *sk)
 /* The echo of an important packet is late after four smoothed RTTs, and 1 ms or the longest queue
  * of the port more: the smoothed RTT has no sample of a new connection's queues, nor while all
  * packets are retransmissions.  The queue is 2.5 times net.ipv4.tlt_crowd, whose value for a port
- * is 0.4 of it (150 us for 1.8 MB at 40 Gbit/s).  With less, a late clock is replaced on a slow
- * port, and its answer, taken for that of the other clock, finds packets lost which are in the
- * queue.
+ * is 0.4 of it (150 us for 1.8 MB at 40 Gbit/s).
  */
 #define TLT_GUARD_US		1000U
 
@@ -570,21 +573,28 @@ static bool tlt_is_late(const struct sock *sk, const struct tlt *tlt)
 	return !tlt_is_rated(sk) && tlt->crowd.late;
 }
 
-/* A clock that has no answer yet is followed by another packet that expects an echo, or by a new
- * burst: the next answer may be that clock's.
- */
-static void tlt_overtake(const struct sock *sk, struct tlt *tlt)
+/* Is the late important packet data, and has nothing been delivered since a clock replaced it? */
+static bool tlt_is_missing(const struct sock *sk, const struct tlt *tlt)
 {
-	if (!tlt_is_rated(sk) && tlt->state == GREENLANE_WAITING && tlt->clock)
-		tlt->crowd.unclear = 1;
+	if (!tlt->clock)
+		return tlt->state == GREENLANE_WAITING;
+	return tlt->crowd.missing && tlt->delivered == (u16)tcp_sk(sk)->delivered;
+}
+
+/* No important packet is late. */
+static void tlt_in_time(const struct sock *sk, struct tlt *tlt)
+{
+	if (tlt_is_rated(sk))
+		return;
+	tlt->crowd.late = 0;
+	tlt->crowd.missing = 0;
 }
 
 /* No echo is expected any longer. */
 static void tlt_abandon(const struct sock *sk, struct tlt *tlt, u8 state)
 {
-	tlt_overtake(sk, tlt);
-	if (!tlt_is_rated(sk))
-		tlt->crowd.late = 0;
+	tlt_in_time(sk, tlt);
+	tlt->clocks = 0;
 	tlt->state = state;
 }
 
@@ -608,9 +618,8 @@ static void tlt_divide(struct sock *sk, struct tlt *tlt, u64 now)
 
 	if (tlt_is_rated(sk))
 		return;
-	tlt->crowd.suspect = tlt->clock && tlt->crowd.late && !tlt->crowd.unclear;
-	tlt->crowd.unclear &= tlt->clock;
-	tlt->crowd.late = 0;
+	tlt->crowd.suspect = tlt->clock && tlt->crowd.missing;
+	tlt_in_time(sk, tlt);
 	tlt->crowd.watched = 0;
 	if (!target || !tlt_crowd_is_free(sk, &tlt->crowd)) {
 		tlt_crowd_end(sk, &tlt->crowd);
@@ -646,17 +655,6 @@ static void tlt_postpone_rto(struct sock *sk)
 	inet_csk_reset_xmit_timer(sk, ICSK_TIME_RETRANS,
 				  inet_csk(sk)->icsk_rto + nsecs_to_jiffies(max_t(s64, ns, 0)),
 				  TCP_RTO_MAX);
-}
-
-/* Does the state belong to a crowd that goes on, although no packet is in flight?  Then the next
- * packet has waited, or it follows a clock that left less than two round trips ago: the answer of
- * that clock would be taken for the answer of another one.
- */
-static bool tlt_crowd_goes_on(const struct sock *sk, const struct tlt *tlt)
-{
-	return tlt_crowd_has_waited(sk, &tlt->crowd) ||
-	       (tlt->crowd.paced && tlt->state == GREENLANE_WAITING && tlt->clock &&
-		tlt_age_us(tlt, tcp_clock_us()) < (s32)(tcp_sk(sk)->srtt_us >> 2));
 }
 
 /* A port that drops important packets of a crowd leaves no ACK that could report it.  So while a
@@ -702,7 +700,7 @@ static void tlt_guard_check(struct sock *sk, struct gl_sock *gs, struct tlt *tlt
 		return;
 	}
 	tlt_count(sk, TLT_ECHOESLATE, 1);
-	tlt->crowd.unclear |= tlt->clock || tlt->state != GREENLANE_WAITING;
+	tlt->crowd.missing = tlt_is_missing(sk, tlt);
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt->crowd.waits = 0;
 	tlt->crowd.watched = 0;
@@ -749,7 +747,7 @@ static bool tlt_is_important(struct sock *sk, struct gl_sock *gs, const struct g
 	/* No data is in flight: a burst begins, the first one or after an idle time.
 	 * An echo that is still expected could not find a loss.
 	 */
-	if (!tp->packets_out && !tlt_crowd_goes_on(sk, tlt)) {
+	if (!tp->packets_out && !tlt_crowd_has_waited(sk, &tlt->crowd)) {
 		tlt_abandon(sk, tlt, GREENLANE_ARMED_LAST);
 		tlt->clock = 0;
 		tlt_crowd_end(sk, &tlt->crowd);
@@ -894,10 +892,8 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	tlt_left(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), seg->end_seq);
 	tlt_clock_is_followed(tcp_sk(sk), tlt, seg);
 	/* ARMED_NEXT until the packet has left: tlt_on_last(). */
-	if (important) {
-		tlt_overtake(sk, tlt);
+	if (important)
 		tlt->state = GREENLANE_ARMED_NEXT;
-	}
 	if (inner)
 		return tlt_kind_around(inner->on_xmit(sk, gs, seg), important);
 	if (burst && tlt_burst_sends(sk, burst, seg->seq, seg->segs)) {
@@ -907,8 +903,27 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
+/* Limit of @clocks: 7 bits. */
+#define TLT_CLOCKS_MAX		127
+
+/* A clock leaves.  If it replaces a late one, the answers of both count: behind a long queue each
+ * clock would be replaced before its own answer arrives.
+ */
+static void tlt_clock_left(const struct sock *sk, struct tlt *tlt, u32 us)
+{
+	if (!tlt_is_late(sk, tlt) || !tlt->clocks) {
+		tlt->clocks = 0;
+		tlt->first_us = us;
+	}
+	tlt->clocks += tlt->clocks < TLT_CLOCKS_MAX;
+}
+
 static void tlt_wait(struct sock *sk, struct tlt *tlt, u32 us, u32 end_seq, bool clock)
 {
+	if (clock)
+		tlt_clock_left(sk, tlt, us);
+	else
+		tlt->clocks = 0;
 	tlt->state = GREENLANE_WAITING;
 	tlt->imp_us = us;
 	tlt->imp_end = end_seq;
@@ -917,7 +932,8 @@ static void tlt_wait(struct sock *sk, struct tlt *tlt, u32 us, u32 end_seq, bool
 		tlt->since = 0;
 	if (tlt_is_late(sk, tlt)) {
 		tlt_postpone_rto(sk);
-		tlt->crowd.late = clock;
+		if (!clock)
+			tlt_in_time(sk, tlt);
 	}
 	tlt_guard(sk, tlt);
 }
@@ -1163,6 +1179,7 @@ static void tlt_echoed(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
 	tlt->n.echoes++;
 	tlt->echo_us = now;
 	tlt->state = GREENLANE_ARMED_NEXT;
+	tlt->clocks = 0;
 	tlt_mark_lost_by_echo(sk, tlt);
 	if (burst && tlt->clock)
 		tlt_burst_lost(sk, burst);
@@ -1212,16 +1229,6 @@ static bool tlt_is_delivered(const struct sock *sk, const struct tlt *tlt)
 	return false;
 }
 
-/* May the echo of a clock still arrive, although a packet that left after the clock was acked?  Not
- * on a path that keeps the order: there the clock or its echo is lost.  On a path that reorders it
- * may, until two round trips after the clock left: if a second clock left before, the first one's
- * echo would be taken for the second's, and all packets in flight would be found lost.
- */
-static bool tlt_clock_may_be_late(const struct tcp_sock *tp, const struct tlt *tlt)
-{
-	return tp->reord_seen && abs(tlt_age_us(tlt, tcp_clock_us())) < (s32)(tp->srtt_us >> 2);
-}
-
 /* A receiver whose memory is full drops data and withdraws the window that the data was sent in
  * (since 6.6: ICSK_ACK_NOMEM).  A packet beyond the new end of the window gets no echo, and the
  * last packet of a burst does not leave.
@@ -1263,8 +1270,10 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 		tlt_mark_lost_by_echo(sk, tlt);
 	if (tlt->state == GREENLANE_WAITING && tlt_is_delivered(sk, tlt)) {
 		if (tlt->clock) {
-			if (!tlt_clock_may_be_late(tcp_sk(sk), tlt))
-				tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
+			/* A packet that left after the clock was acked: the clock, or its answer,
+			 * is lost.
+			 */
+			tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
 		} else {
 			tlt_count(sk, TLT_ECHORECEIVED, 1);
 			tlt_echoed(sk, gs, tlt);
@@ -1291,7 +1300,11 @@ static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 		return gs->transport->inner->on_packet(sk, gs, kind, seg);
 	if (!gl_marking(gs))
 		return GL_PASS;
-	if (tlt->state == GREENLANE_WAITING && tlt->clock) {
+	if (tlt->state == GREENLANE_WAITING && tlt->clock &&
+	    gl_is_answered(gs, seg, tlt->clocks)) {
+		/* Of several clocks the answered one left after the first, or is it. */
+		if (!gl_is_answered(gs, seg, 1))
+			tlt->imp_us = tlt->first_us;
 		tlt_echoed(sk, gs, tlt);
 		gl_kick(sk, gs);
 	}

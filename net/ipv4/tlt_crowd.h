@@ -12,8 +12,8 @@
  * @paced: this waiting has switched TCP's pacing on
  * @watched: TCP's timer is pending: if the echo of the important packet is late, a clock replaces
  *	the packet
- * @late: it was late: a clock replaces the packet, and its answer has not arrived yet
- * @unclear: the answer of a clock would prove no loss: it may be an earlier clock's
+ * @late: it was late: a clock replaces it, and its answer has not arrived yet
+ * @missing: @late, and the important packet was data, not a clock
  * @suspect: a clock's answer has found the important packet lost, unless it also acknowledges data
  * @delivered: tp->delivered (packets) when the last echo arrived, low 16 bits
  *
@@ -24,7 +24,7 @@ struct tlt_crowd {
 		paced:1,
 		watched:1,
 		late:1,
-		unclear:1,
+		missing:1,
 		suspect:1;
 	u16	delivered;
 };

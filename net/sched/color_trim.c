@@ -127,7 +127,7 @@ static void color_segment_cut(struct sk_buff *skb, const struct color_segment *s
 	/* A receiver does not read options behind an EOL. */
 	end = color_options_end(th);
 	memset(end, TCPOPT_NOP, skb->data + seg->data - end);
-	gl_option_write((__be32 *)(skb->data + seg->data), GL_CODE_TRIMMED, &word,
+	gl_option_write((__be32 *)(skb->data + seg->data), GL_CODE_TRIMMED, 0, &word,
 			COLOR_TRIM_WORDS);
 	th->doff += COLOR_TRIM_OPT / 4;
 	th->fin = 0;

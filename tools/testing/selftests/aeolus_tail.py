@@ -109,6 +109,27 @@ def overtaken(version, late, lost):
         equal(wire.a.greenlane()["Uncredited"], 0, "Uncredited")
 
 
+@case("each probe is repeated before its answer arrives, and the burst's last packet is lost: the first"
+      " answer repairs it", version=(4, 6), cc=("aeolus_homa", "aeolus_ndp"))
+def answered_late(version, cc):
+    back = 3e-3
+    with aeolus(version=version, cc=cc) as wire:
+        client, server = wire.connect()
+        sent = itertools.count(1)
+
+        def rule(p):
+            p.late = back * (not p.from_a)
+            return p.kind == UNSCHEDULED and next(sent) == 5
+        wire.rule = rule
+        wire.mark()
+        client.send(pattern(5 * MSS[version]))
+        wire.run(back + 0.9 * RTT)
+        true([p.kind for p in wire.from_a()].count(PROBE) > 1, "the probe is repeated")
+        began = time.monotonic()
+        wire.receive(server, 5 * MSS[version])
+        within((time.monotonic() - began) / RTT, 0, 1, "RTTs from the answer to the packet")
+
+
 @case("the burst's last packet is lost: with the probe its bytes arrive earlier",
       version=(4, 6), tso=(True, False))
 def tail(version, tso):

@@ -31,9 +31,9 @@ OURS = (DATA, *PROTECTED)
 SAYS = (None, *CODED)
 
 
-def option(says):
-    """Our option, or none."""
-    return b"" if says is None else pkt.option(says)
+def option(wire, says):
+    """Our option, with the number of a's last clock; or none."""
+    return b"" if says is None else pkt.option(says, field=wire.asked)
 
 
 def known(s):
@@ -91,8 +91,8 @@ class Attacker:
         # A RST or SYN is judged by its sequence number alone.
         which = "seq" if flags & (RST | SYN) else None
         says = dscp if dscp in CODED and rng.random() < 0.7 else rng.choice(SAYS)
-        self.send(self.forge(from_a, dscp, flags, payload, rng.randrange(4), which, option(says)),
-                  from_a)
+        self.send(self.forge(from_a, dscp, flags, payload, rng.randrange(4), which,
+                             option(self.wire, says)), from_a)
 
 
 # --- state of the peer
@@ -150,8 +150,8 @@ def chosen_later(wire, client, server):
         if not p.from_a:
             for dscp in PROTECTED:
                 for says in (None, dscp):
-                    attacker.send(attacker.forge(False, dscp, which="seq", options=option(says)),
-                                  False)
+                    attacker.send(attacker.forge(False, dscp, which="seq",
+                                                 options=option(wire, says)), False)
                 p.set_dscp(dscp)        # an attacker on the path, too
         return False
     wire.rule = rule
@@ -177,8 +177,8 @@ def cleared(version, cc):
             if not p.from_a:
                 attacker.watch()
                 for says in (None, CLOCK_ECHO):
-                    attacker.send(attacker.forge(False, says or CONTROL, options=option(says)),
-                                  False)
+                    attacker.send(attacker.forge(False, says or CONTROL,
+                                                 options=option(wire, says)), False)
             return False
         wire.rule = bleach
         began = time.clock_gettime(time.CLOCK_MONOTONIC)

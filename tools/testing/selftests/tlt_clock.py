@@ -8,6 +8,7 @@
 accepts if it is the data that b waits for.
 """
 import contextlib
+import socket
 
 from lab import tap
 from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, DATA, IMPORTANT
@@ -16,7 +17,7 @@ from lab.wire.packet import ECE, FIN, data, tsval
 from lab.wire.sockopt import YES, info
 from lab.wire.transcript import lose
 from lab.wire.wire import MSS as PACKET
-from lab.wire.wire import Wire, pattern
+from lab.wire.wire import Wire, connected, pattern
 
 ADAPTIVE, BYTE, MSS = range(3)
 OPTION = 8              # bytes of our option, in a packet that must not be longer than others
@@ -89,6 +90,49 @@ def lost(wire, mode):
     equal([(p.seq, p.len, p.kind) for p in sent[before:before + 1]], [expected],
           f"mode {mode}, packet that the echo causes")
     counted(wire, sent[before:before + 1], mode != BYTE)
+
+
+def slow(wire, seconds=200e-6):
+    """Data and clocks take longer by a time in which a clock follows data without an important
+    packet."""
+    def rule(p):
+        p.late = seconds * bool(p.from_a and p.len)
+    wire.rule = rule
+
+
+def unfinished(wire, client, seconds):
+    """Send three packets in the middle of a write, which a clock follows."""
+    client.send(pattern(3 * PACKET[wire.version] + 10), socket.MSG_MORE)
+    wire.run(seconds)
+
+
+@case("the clocks of a connection are numbered, and an answer has its clock's number", connected,
+      version=(4, 6), tso=False)
+def numbered(wire, client, server):
+    slow(wire)
+    for _ in range(300):
+        unfinished(wire, client, 1e-3)
+        wire.receive(server, 3 * PACKET[wire.version])
+    clocks, answers = ([p.field for p in wire.seen if p.kind == kind]
+                       for kind in (CLOCK, CLOCK_ECHO))
+    true(len(clocks) > 256, f"{len(clocks)} clocks")
+    equal(clocks, [number % 256 for number in range(1, len(clocks) + 1)], "numbers")
+    equal(answers, clocks, "numbers of the answers")
+
+
+@case("the answer of an earlier clock, which arrives while the next one is in flight, is no echo",
+      connected, version=(4, 6), tso=False)
+def earlier(wire, client, _server):
+    late = iter([1.1e-3])
+
+    def rule(p):
+        p.late = next(late, 0) if p.kind == CLOCK_ECHO else 200e-6 * bool(p.from_a and p.len)
+    wire.rule = rule
+    unfinished(wire, client, 1.2e-3)
+    before = info(client)["echoes"]
+    unfinished(wire, client, 200e-6)
+    equal([p.kind for p in wire.from_a()].count(CLOCK), 2, "clocks")
+    equal(info(client)["echoes"], before, "echoes")
 
 
 def last_unacked(wire, count, fin=False, window=60000):

@@ -6,7 +6,7 @@ of its packets are inside a window.
 """
 import struct
 
-from lab.codepoints import (CREDIT, IMPORTANT, KINDS, PROBE, REQUEST, SAYS, SCHEDULED, SHARE,
+from lab.codepoints import (CLOCK, CREDIT, IMPORTANT, KINDS, PROBE, REQUEST, SAYS, SCHEDULED, SHARE,
                             SHORT, dscp_of)
 from lab.wire import packet as pkt
 from lab.wire.packet import ACK, EXID, EXPERIMENT, FIN, PSH, RST, SYN
@@ -45,16 +45,17 @@ def share(rng):
             *(rng.randrange(1 << 32) for _ in range(rng.randrange(5))))
 
 
-def words(rng, kind, said):
-    """A greenlane option: its words may be near the last ones (`said`); it may be cut, or have a
-    wrong length."""
+def words(rng, kind, said, asked):
+    """A greenlane option: its words may be near the last ones (`said`), and its number that of the
+    other end's last request for an answer; it may be cut, or have a wrong length."""
     count = WORDS.get(kind, 0) if rng.random() < 0.8 else rng.randrange(6)
     if kind == SHARE and rng.random() < 0.7:
         said = share(rng)
         count = len(said)
     data = EXID.to_bytes(2, "big") if rng.random() < 0.95 else rng.randbytes(2)
     code = getattr(kind, "code", 0) if rng.random() < 0.9 else rng.randrange(12)
-    data += code.to_bytes(1, "big") + (bytes(3) if rng.random() < 0.9 else rng.randbytes(3))
+    data += code.to_bytes(1, "big") + (bytes((0, 0, asked)) if rng.random() < 0.9 else
+                                     rng.randbytes(3))
     for base in (said + (0,) * count)[:count]:
         if rng.random() < 0.4:
             base += rng.choice(OFFSETS + (RETRY, 64, -64, 65536, 65537))
@@ -151,6 +152,7 @@ class Forger:
         self.version = version
         self.right = {}         # {(source, its port, port): (next sequence number, ack)}
         self.said = {}          # {(source, its port, port, kind): words of the last option}
+        self.asked = {}         # {(source, its port, port): number of the last clock or probe}
 
     def learn(self, p):
         """Save the numbers that follow this packet, and the words of its option."""
@@ -161,11 +163,14 @@ class Forger:
                                              p.ack)
         if p.words:
             self.said[src, p.sport, p.dport, p.kind] = p.words
+        if p.says in (CLOCK, PROBE):
+            self.asked[src, p.sport, p.dport] = p.field & 255
 
     def forget(self):
         """Forget all connections: they are closed."""
         self.right.clear()
         self.said.clear()
+        self.asked.clear()
 
     def segment(self, rng, src, dst, sport, dport, kind):
         """A TCP segment; its checksum is correct in 95 % of cases."""
@@ -182,7 +187,8 @@ class Forger:
             seq, ack = rng.randrange(1 << 32), rng.randrange(1 << 32)
         seq, ack = seq & 0xffffffff, ack & 0xffffffff
         if rng.random() < (0.8 if kind in SAYS.values() else 0.05):
-            opts = words(rng, kind, self.said.get((src, sport, dport, kind), ()))
+            opts = words(rng, kind, self.said.get((src, sport, dport, kind), ()),
+                         self.asked.get((dst, dport, sport), 0))
             opts = (opts + options(rng, ack) if rng.random() < 0.2 else opts)[:40]
             opts += b"\1" * (-len(opts) % 4)
         else:

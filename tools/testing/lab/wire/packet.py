@@ -21,11 +21,11 @@ def checksum(data):
     return ~total & 0xffff
 
 
-def option(says, *words, length=None, answer=False):
+def option(says, *words, length=None, answer=False, field=0):
     """The greenlane option; `says` is a kind or a code, `answer` is set in a SYN-ACK, and `length`
     may be wrong."""
     return struct.pack(f"!BBHI{len(words)}I", EXPERIMENT, 8 + 4 * len(words) if length is None
-                       else length, EXID, getattr(says, "code", says or 0) << 24 | answer << 16,
+                       else length, EXID, getattr(says, "code", says or 0) << 24 | answer << 16 | field,
                        *(w & 0xffffffff for w in words))
 
 
@@ -56,10 +56,10 @@ class Packet:
         self._parse()
 
     def _parse(self):
-        """Set sacks, says (the kind by the greenlane option's code), words (the option's), and
-        options_at (where in self.raw greenlane options begin: a time stamp may have their bytes).
-        """
-        self.sacks, self.says, self.words, self.options_at = [], None, (), []
+        """Set sacks, says (the kind by the greenlane option's code), field and words (the option's),
+        and options_at (where in self.raw greenlane options begin: a time stamp may have their
+        bytes)."""
+        self.sacks, self.says, self.field, self.words, self.options_at = [], None, 0, (), []
         start = self.ip_len + 20
         options, i = bytes(self.raw[start:self.ip_len + self.doff]), 0
         while i < len(options):
@@ -79,9 +79,17 @@ class Packet:
                 if end >= i + 8:
                     self.options_at.append(start + i)
                     self.says = SAYS.get(options[i + 4])
+                    self.field = int.from_bytes(options[i + 6:i + 8], "big")
                 self.words = tuple(int.from_bytes(options[at:at + 4], "big")
                                    for at in range(i + 8, end - 3, 4))
             i += options[i + 1]
+
+    def set_field(self, field):
+        """Overwrite the 16-bit field of the greenlane option."""
+        for at in self.options_at:
+            struct.pack_into("!H", self.raw, at + 6, field)
+        self._parse()
+        self.fix_checksum()
 
     @property
     def len(self):

@@ -24,7 +24,7 @@ import subprocess
 import time
 
 from lab import tap
-from lab.codepoints import CLOCK_ECHO, CONTROL
+from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL
 from lab.net import libc, modules
 from lab.net.namespace import Namespace
 from lab.wire import packet as pkt
@@ -67,6 +67,7 @@ class Wire:
         self.rule = None
         self.seen = []          # every TCP packet, in the order sent
         self.others = []        # packets that are not TCP
+        self.asked = 0          # number of a's last clock
         self._flying = []       # (arrival, number, packet)
         self._number = 0
         self._open = []
@@ -179,10 +180,10 @@ class Wire:
 
     def answer(self, to, kind, flags=0, sack=None, window=60000, seconds=2e-6):
         """Inject an ACK in b's name to a: it acknowledges all data before the packet `to`, and
-        selectively the packet `sack`.  Then run, unless `seconds` is 0."""
+        selectively the packet `sack`; as a clock echo it answers the last clock.  Then run, unless `seconds` is 0."""
         options = b"" if sack is None else b"\1\1\5\12" + struct.pack("!II", sack.seq, sack.end)
         if kind == CLOCK_ECHO:
-            options += pkt.option(CLOCK_ECHO)
+            options += pkt.option(CLOCK_ECHO, field=self.asked)
         self.inject(self.a, pkt.make(
             self.version, self.address(self.b), self.address(self.a), to.dport, to.sport,
             to.ack, to.seq, pkt.ACK | flags, dscp=kind, window=window, options=options))
@@ -221,6 +222,8 @@ class Wire:
             packet.late = 0.0
             if packet.tcp:
                 self.seen.append(packet)
+                if packet.from_a and packet.says == CLOCK:
+                    self.asked = packet.field
             else:
                 self.others.append(packet)
             if self.rule and packet.tcp and self.rule(packet):
