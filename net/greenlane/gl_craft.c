@@ -139,10 +139,11 @@ int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 		return 0;
 	}
 	len = gl_craft_tstamp(sk, options);
-	gl_option_write(options + len / 4, kind->code, ++gs->asked, NULL, 0);
+	gl_option_write(options + len / 4, kind->code, (u8)(gs->asked + 1), NULL, 0);
 	if (gl_craft_send(sk, gs->tcp_ops, kind, skb, tp->snd_una, options, len + GL_OPT_LEN(0)) !=
 	    NET_XMIT_SUCCESS)
 		return -ENOBUFS;
+	gs->asked++;
 	return sent;
 }
 EXPORT_SYMBOL_GPL(gl_send_repeat);
