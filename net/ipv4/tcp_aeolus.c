@@ -40,8 +40,8 @@
 
 /**
  * struct aeolus - Aeolus's state of a connection; it follows the inner transport's
- * @first_us: departure of the first probe since the last unscheduled packet, TCP's clock, us, low 32
- *	bits
+ * @first_us: departure of the first probe since the last unscheduled packet, us, low 32
+ *	bits of TCP's clock
  * @probe_us: the same of the last one
  * @unprobed: unscheduled packets were sent since the last probe
  * @again: the probe is to be repeated
