@@ -17,3 +17,8 @@ import pathlib
 TOP = pathlib.Path(__file__).resolve().parents[3]
 if not (TOP / "Kbuild").exists():
     TOP = pathlib.Path(os.environ.get("GL_TOP", "/nonexistent"))
+
+# The version of the tree and of its modules, without the commit; None in an installed copy.
+VERSION = None
+if (TOP / "VERSION").exists():
+    VERSION = (TOP / "VERSION").read_text(encoding="ascii").split("GL_VERSION ?= ")[1].strip()

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-from lab import TOP, tap, transports
+from lab import TOP, VERSION, tap, transports
 from lab.guest import overlay
 from lab.tap import case, equal, true
 
@@ -113,7 +113,7 @@ class Host(overlay.Overlay):
         equal((done.returncode, done.stderr), (0, ""), "modinfo")
         return set(done.stdout.splitlines())
 
-    def installed(self, version="0.1.0"):
+    def installed(self, version=VERSION):
         """Fail unless exactly our modules are installed, in this version."""
         equal(set(self.modules()), MODULES, "modules")
         equal(self.modinfo("version"), {version}, "version:")
@@ -207,35 +207,35 @@ def versions():
         def git(*args):
             return ok_out(host.run("git", "-c", "user.name=t", "-c", "user.email=t@t.example",
                                    *args, cwd="/tree"))
-        equal(said(), "0.1.0", "without git")
+        equal(said(), VERSION, "without git")
         # The checkout of a parent directory is another project's.
         ok(host.run("git", "init", "-q", "/"), "git init")
-        equal(said(), "0.1.0", "in a directory of another checkout")
+        equal(said(), VERSION, "in a directory of another checkout")
         git("init", "-q")
         git("add", "VERSION", "Kbuild", "scripts")
         git("commit", "-q", "-m", "x")
         commit = git("rev-parse", "--short=12", "HEAD")
-        equal(said(), f"0.1.0+1.g{commit}", "a commit")
+        equal(said(), f"{VERSION}+1.g{commit}", "a commit")
         ok(host.run("git", "clone", "-q", "--depth=1", "file:///tree", "/shallow"), "clone")
         done = host.run("scripts/install-tarball", "/c", cwd="/shallow")
         true(done.returncode and "a shallow clone" in done.stderr, done.stderr)
-        for tag in "a-release", "v0.1.0", "z-release":
+        for tag in "a-release", f"v{VERSION}", "z-release":
             git("tag", tag)
-        equal(said(), "0.1.0", "the tag")
+        equal(said(), VERSION, "the tag")
         ok(host.run("chown", "-R", "nobody", "/tree"), "chown")
-        equal(said(), "0.1.0", "the tag of another user's tree")
+        equal(said(), VERSION, "the tag of another user's tree")
         done = host.run("git", "status", cwd="/tree")
         true("dubious ownership" in done.stderr, f"git alone refuses: {done.stderr}")
         ok(host.run("chown", "-R", "root", "/tree"), "chown")
         balls = [ok_out(host.run("scripts/install-tarball", f"/{n}", cwd="/tree")) for n in "ab"]
-        equal(balls, [f"/{n}/greenlane-0.1.0.tar.gz" for n in "ab"], "tarballs")
+        equal(balls, [f"/{n}/greenlane-{VERSION}.tar.gz" for n in "ab"], "tarballs")
         equal(*(overlay.fingerprint(host.path(ball)) for ball in balls), "two tarballs")
         done = host.run("scripts/release", cwd="/tree")
-        true(done.returncode and 'no section "0.1.0 (date)"' in done.stderr, done.stderr)
+        true(done.returncode and f'no section "{VERSION} (date)"' in done.stderr, done.stderr)
         git("commit", "-q", "--allow-empty", "-m", "y")
         commit = git("rev-parse", "--short=12", "HEAD")
         host.write("/tree/Kbuild", "# changed\n")
-        equal(said(), f"0.1.0+2.g{commit}.dirty", "a change on the second commit")
+        equal(said(), f"{VERSION}+2.g{commit}.dirty", "a change on the second commit")
         for script in ("install-tarball", "release"):
             done = host.run(f"scripts/{script}", *["/c"][:script == "install-tarball"], cwd="/tree")
             true(done.returncode and "changes" in done.stderr, f"{script}: {done.stderr}")
@@ -335,7 +335,7 @@ def no_tc():
 def dkms():
     with Host(NEWER) as host:
         host.add_tree("/earlier", "0.0.9")
-        host.add_tree("/tree-new", "0.1.0")
+        host.add_tree("/tree-new", VERSION)
         host.before = host.changes()
         ok(host.make("dkms-install", tree="/earlier"), "dkms-install of 0.0.9")
         host.installed("0.0.9")
@@ -343,8 +343,8 @@ def dkms():
         equal(said.count(f"warning: kernel {NEWER} is newer than 7.3, the newest tested"), 1, said)
         host.installed()
         status = host.run("dkms", "status").stdout.splitlines()
-        equal([line.split(",")[0] for line in status], ["greenlane/0.1.0"], "dkms status")
-        equal([p.name for p in host.path("/usr/src").glob("greenlane-*")], ["greenlane-0.1.0"],
+        equal([line.split(",")[0] for line in status], [f"greenlane/{VERSION}"], "dkms status")
+        equal([p.name for p in host.path("/usr/src").glob("greenlane-*")], [f"greenlane-{VERSION}"],
               "sources")
         present = host.before
         host.before = host.changes()
@@ -360,10 +360,10 @@ def dkms_checkout():
         # A kernel with KUnit
         with open(host.path(f"{HEADERS}/include/config/auto.conf"), "a", encoding="ascii") as conf:
             conf.write("CONFIG_KUNIT=m\n")
-        host.add_tree("/tree-checkout", "0.1.0")
+        host.add_tree("/tree-checkout", VERSION)
         host.before = host.changes()
         ok(host.run("dkms", "add", ".", cwd="/tree-checkout"), "dkms add")
-        ok(host.run("dkms", "install", "greenlane/0.1.0", "-k", RELEASE), "dkms install")
+        ok(host.run("dkms", "install", f"greenlane/{VERSION}", "-k", RELEASE), "dkms install")
         host.installed()
         equal(list(host.path("/var/lib/dkms/greenlane").rglob("*_kunit.ko*")), [], "tests built")
         equal(ok(host.make("dkms-remove"), "dkms-remove"), "", "stderr")
@@ -376,16 +376,16 @@ def broken():
         host.add_tree("/earlier", "0.0.9")
         ok(host.make("dkms-install", tree="/earlier"), "dkms-install of 0.0.9")
         host.write("/tree/include/net/gl_compat.h", "#error this kernel is too new\n")
-        clear = f"greenlane 0.1.0 does not build for kernel {NEWER}, " \
+        clear = f"greenlane {VERSION} does not build for kernel {NEWER}, " \
                 "which is newer than 7.3, the newest tested"
         for target in ("modules", "dkms-install"):
             done = host.make(target)
             equal((done.returncode, done.stderr.count(clear)), (2, 1), f"{target}: {done.stderr}")
         host.installed("0.0.9")
         # dkms build, as a kernel's package runs it
-        ok(host.run("scripts/install-dkms", "stage", "/usr/src/greenlane-0.1.0", cwd="/tree"),
+        ok(host.run("scripts/install-dkms", "stage", f"/usr/src/greenlane-{VERSION}", cwd="/tree"),
            "stage")
-        done = host.run("dkms", "build", "greenlane/0.1.0", "-k", NEWER)
+        done = host.run("dkms", "build", f"greenlane/{VERSION}", "-k", NEWER)
         true(done.returncode and done.stderr.count(clear) == 1, f"dkms build: {done.stderr}")
         ok(host.make("dkms-remove"), "dkms-remove")
         equal(host.modules(), {}, "modules")
@@ -402,13 +402,13 @@ def packages():
             debs = sorted(host.path("/tree/out").glob("*.deb"))
             built.append([overlay.fingerprint(deb) for deb in debs])
         equal([deb.name for deb in debs],
-              ["greenlane-dkms_0.1.0_all.deb", f"greenlane-tools_0.1.0_{arch}.deb"], "packages")
+              [f"greenlane-dkms_{VERSION}_all.deb", f"greenlane-tools_{VERSION}_{arch}.deb"], "packages")
         equal(built[0], built[1], "two builds")
         host.add_tree("/earlier", "0.0.9")
         ok(host.make("deb", tree="/earlier"), "make deb of 0.0.9")
         host.before = host.changes()
 
-        for tree, number in (("/earlier", "0.0.9"), ("/tree", "0.1.0")):
+        for tree, number in (("/earlier", "0.0.9"), ("/tree", VERSION)):
             done = host.run("sh", "-c", f"dpkg -i --force-depends {tree}/out/*.deb")
             ok(done, f"dpkg -i of {number}: {done.stdout[-500:]}")
             host.installed(number)
@@ -418,7 +418,7 @@ def packages():
                   [f"greenlane-{number}"], "sources")
         equal(ok(host.run("dpkg", "--verify", "greenlane-dkms", "greenlane-tools"), "verify"), "",
               "dpkg --verify")
-        true(not list(host.path("/usr/src/greenlane-0.1.0").rglob("*test*")), "no tests")
+        true(not list(host.path(f"/usr/src/greenlane-{VERSION}").rglob("*test*")), "no tests")
         host.tools_work()
         done = host.run("sh", "-c", "echo '#include <linux/greenlane.h>\nint x = GREENLANE_INFO;'"
                         " | gcc -x c -c -o /dev/null -")

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from lab import tap
+from lab import VERSION, tap
 from lab.tap import case, equal, true
 from lab.transports import MODULES
 
@@ -128,7 +128,7 @@ def by_sysctl():
         equal(loaded(), modules | layer | {"link_speed"}, f"modules loaded by {name}")
         for module in modules:
             version = pathlib.Path(f"/sys/module/{module}/version").read_text(encoding="ascii")
-            equal(version, "0.1.0\n", f"version of {module}")
+            equal(version, f"{VERSION}\n", f"version of {module}")
         unload()
 
 
@@ -237,10 +237,11 @@ def other_version():
         file.with_suffix(".new").write_bytes(data)
         file.with_suffix(".new").rename(file)
 
-    replace(old.replace(b"\0version=0.1.0\0", b"\0version=0.2.0\0"))
+    mark = f"\0version={VERSION}\0".encode()
+    replace(old.replace(mark, mark.replace(b"=0.", b"=1.")))
     done = run(*status)
     said = " ".join(done.stdout.split())
-    true("! tcp_tlt: Version 0.1.0 is loaded, 0.2.0 is installed." in said
+    true(f"! tcp_tlt: Version {VERSION} is loaded, 1{VERSION[1:]} is installed." in said
          and "greenlane leave" in said and done.returncode == 1, f"status: {done.stdout}")
     unload()
     must("modprobe", "tcp_tlt")
@@ -253,7 +254,7 @@ def other_version():
 @case("each module has a version, and modprobe resolves its aliases")
 def names():
     for name in OURS:
-        equal(must("modinfo", "-F", "version", name).strip(), "0.1.0", f"version of {name}")
+        equal(must("modinfo", "-F", "version", name).strip(), VERSION, f"version of {name}")
     for alias in ("tcp_tlt_reno", "tcp_tlt_cubic", "tcp_tlt_dctcp", "tcp_tlt_dcqcn",
                   "tcp_tlt_bbr", "tcp_tlt_dart", "tcp_tlt_hpcc", "tcp_aeolus_reno",
                   "tcp_aeolus_cubic", "tcp_aeolus_dctcp"):
