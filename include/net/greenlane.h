@@ -281,7 +281,7 @@ struct gl_transport {
  * @rcu: to free it after grace periods; it is on no list any more
  * @held: segments with our option that arrived while a process owned the socket, newest first;
  *	under the socket's spinlock
- * @flags: atomic bits, GL_* below
+ * @flags: atomic bits and numbers, GL_* below
  * @refs: one for the connection, and one for each list
  * @held_end: end of a message that arrived while a process owned the socket; under the socket's
  *	spinlock
@@ -290,12 +290,9 @@ struct gl_transport {
  * @reordering: tp->reordering before gl_dupthresh_one(); 0 if it was not changed
  * @held_n: packets in @held; under the socket's spinlock
  * @held_last: the codepoint of the packet that ended a message at @held_end, or 0; likewise
- * @held_to: number of the last packet that requested an answer while a process owned the socket;
- *	likewise
  * @peer: enum greenlane_peer; does not change
  * @off: switched off with GREENLANE_TLT
  * @asked: number of the last packet that was sent and requests an answer
- * @owed_to: number of the last packet that arrived and requested an answer
  * @owed: the protocol's answer is owed to the peer
  * @prompt: the data before @prompt_end needs an ACK soon, which has not left yet
  * @kicked: a kick has begun, and on_kick() has not been called yet
@@ -327,6 +324,8 @@ struct gl_sock {
 #define GL_OWED_ANSWER	4	/* a packet arrived that requests an answer */
 #define GL_OWED_CE	5	/* this packet had a CE mark */
 #define GL_SOON_PASSED	6	/* GL_SOON_NS passed while a process owned the socket */
+#define GL_HELD_TO	8	/* 8 bits: number of the packet of GL_OWED_ANSWER; see @held_n */
+#define GL_OWED_TO	16	/* 8 bits: number of the packet to which an answer is owed */
 	refcount_t	refs;
 	u32		held_end;
 	u32		prompt_end;
@@ -334,9 +333,7 @@ struct gl_sock {
 	u16		reordering;
 	u16		held_n;
 	u8		held_last;
-	u8		held_to;
 	u8		asked;
-	u8		owed_to;
 	u8		peer;
 	u8		off:1,
 			owed:1,

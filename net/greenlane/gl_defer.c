@@ -179,7 +179,7 @@ enum gl_verdict gl_hold(struct sock *sk, struct gl_sock *gs, const struct gl_kin
 	if (kind->flags & GL_KIND_ANSWERED && !kind->words) {
 		gl_count_received(sk, kind);
 		set_bit(GL_OWED_ANSWER, &gs->flags);
-		gs->held_to = seg->field;
+		gl_set_number(gs, GL_HELD_TO, seg->field);
 		if (seg->ce)
 			set_bit(GL_OWED_CE, &gs->flags);
 		gl_kick_at_release(sk, gs);
@@ -289,7 +289,7 @@ void gl_release_held(struct sock *sk, struct gl_sock *gs)
 		gl_send_ack(sk);
 	if (test_and_clear_bit(GL_OWED_ANSWER, &gs->flags)) {
 		gs->owed = 1;
-		gs->owed_to = gs->held_to;
+		gl_set_number(gs, GL_OWED_TO, gl_number(gs, GL_HELD_TO));
 	}
 	if (test_and_clear_bit(GL_OWED_CE, &gs->flags))
 		gl_heed_ce(sk);

@@ -195,7 +195,7 @@ static enum gl_verdict gl_answer(struct sock *sk, struct gl_sock *gs, const stru
 	if (kind->words)
 		gs->transport->on_packet(sk, gs, kind, seg);
 	gs->owed = 1;
-	gs->owed_to = seg->field;
+	gl_set_number(gs, GL_OWED_TO, seg->field);
 	if (gl_repairs(sk, skb, seg)) {
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 		gl_kick(sk, gs);

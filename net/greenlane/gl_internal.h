@@ -82,6 +82,18 @@ struct gl_held {
 	struct gl_seg seg;
 };
 
+/* A number in gl_sock.flags.  @at: GL_HELD_TO or GL_OWED_TO. */
+static inline u8 gl_number(const struct gl_sock *gs, unsigned int at)
+{
+	return READ_ONCE(gs->flags) >> at;
+}
+
+/* The bits beside it may change meanwhile. */
+static inline void gl_set_number(struct gl_sock *gs, unsigned int at, u8 number)
+{
+	set_mask_bits(&gs->flags, (unsigned long)U8_MAX << at, (unsigned long)number << at);
+}
+
 extern unsigned int gl_net_id;
 
 static inline struct gl_net *gl_net(const struct net *net)

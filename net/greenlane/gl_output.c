@@ -36,7 +36,7 @@ static const struct gl_kind *gl_out_control(struct sock *sk, struct gl_sock *gs,
 	const struct gl_protocol *protocol = gs->transport->protocol;
 	const struct tcphdr *th = tcp_hdr(skb);
 
-	seg->field = gs->owed_to;
+	seg->field = gl_number(gs, GL_OWED_TO);
 	if (gs->owed && th->ack && !th->fin && !th->rst && !gl_tcp_signed(sk) &&
 	    gl_option_add(sk, skb, protocol->answer, seg)) {
 		gs->owed = 0;

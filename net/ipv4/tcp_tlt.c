@@ -66,9 +66,9 @@
  * @retrans: tp->total_retrans (segments that were retransmitted) at the last timeout
  * @imp_end: end of the important packet in flight, sequence number; if it is a clock, end of
  *	the first byte that TCP sends after it
- * @echo_us: arrival of the last echo, TCP's clock, us, low 32 bits
+ * @echo_us: arrival of the last echo, TCP's clock, us, low 16 bits
+ * @span: time from the departure of the first of the last @clocks clocks to that of the last, us
  * @imp_us: departure of the important packet, TCP's clock, us, low 32 bits
- * @first_us: the same of the first of the last @clocks clocks
  * @lost: tp->lost (packets found lost) when the echo arrived, low 16 bits
  * @rtt: if TCP does not pace, the minimum RTT to which tlt_order() has lowered TCP's, us, low 16
  *	bits
@@ -110,9 +110,9 @@ struct tlt {
 	u32	retrans;
 	/* the fields from here on are cleared when marking begins or ends */
 	u32	imp_end;
-	u32	echo_us;
+	u16	echo_us;
+	u16	span;
 	u32	imp_us;
-	u32	first_us;
 	u16	lost;
 	union {
 		u16	rtt;
@@ -837,13 +837,13 @@ static const struct gl_kind *tlt_kind_around(const struct gl_kind *inner, bool i
 	return &tlt_kind[important ? TLT_IMPORTANT : TLT_DATA];
 }
 
-/* Did the last echo arrive less than GL_SOON_NS ago?  A clock waits up to that time for the
- * application's next data, which replaces it if no packet is lost.  Without the wait, requests and
- * responses, or small messages, would take twice the packets.
+/* Did the last echo arrive less than GL_SOON_NS ago (@echo_us wraps after 65 ms)?  A clock
+ * waits up to that time for the application's next data, which replaces it if no packet is lost.
+ * Without the wait, requests and responses, or small messages, would take twice the packets.
  */
 static bool tlt_is_echo_recent(const struct tlt *tlt)
 {
-	return (u32)tcp_clock_us() - tlt->echo_us < GL_SOON_NS / NSEC_PER_USEC;
+	return (u16)(tcp_clock_us() - tlt->echo_us) < GL_SOON_NS / NSEC_PER_USEC;
 }
 
 /* Data leaves while a clock is in flight.  If the data is unimportant and is lost, only another
@@ -911,10 +911,13 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
  */
 static void tlt_clock_left(const struct sock *sk, struct tlt *tlt, u32 us)
 {
-	if (!tlt_is_late(sk, tlt) || !tlt->clocks) {
+	u32 span = tlt->span + us - tlt->imp_us;
+
+	if (!tlt_is_late(sk, tlt) || !tlt->clocks || span > U16_MAX) {
 		tlt->clocks = 0;
-		tlt->first_us = us;
+		span = 0;
 	}
+	tlt->span = span;
 	tlt->clocks += tlt->clocks < TLT_CLOCKS_MAX;
 }
 
@@ -1304,7 +1307,7 @@ static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 	    gl_is_answered(gs, seg, tlt->clocks)) {
 		/* Of several clocks the answered one left after the first, or is it. */
 		if (!gl_is_answered(gs, seg, 1))
-			tlt->imp_us = tlt->first_us;
+			tlt->imp_us -= tlt->span;
 		tlt_echoed(sk, gs, tlt);
 		gl_kick(sk, gs);
 	}
