@@ -115,14 +115,16 @@ static int gl_craft_send(struct sock *sk, const struct inet_connection_sock_af_o
  *
  * Return: the number of bytes sent; 0 if only a FIN is unacked or the receiver's window does not
  * allow a byte; -ENOBUFS if memory is short, or if the device has refused or dropped the packet.
+ * gs->asked increases if the peer may answer.
  */
 int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind, u32 most)
 {
 	__be32 options[3 + GL_OPT_LEN(0) / 4];
 	const struct tcp_sock *tp = tcp_sk(sk);
-	unsigned int len;
 	struct sk_buff *skb;
+	unsigned int len;
 	u32 sent;
+	int err;
 
 	if (!before(tp->snd_una, tcp_wnd_end(tp)) || gl_tcp_signed(sk))
 		return 0;
@@ -140,11 +142,11 @@ int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 	}
 	len = gl_craft_tstamp(sk, options);
 	gl_option_write(options + len / 4, kind->code, (u8)(gs->asked + 1), NULL, 0);
-	if (gl_craft_send(sk, gs->tcp_ops, kind, skb, tp->snd_una, options, len + GL_OPT_LEN(0)) !=
-	    NET_XMIT_SUCCESS)
-		return -ENOBUFS;
-	gs->asked++;
-	return sent;
+	err = gl_craft_send(sk, gs->tcp_ops, kind, skb, tp->snd_una, options, len + GL_OPT_LEN(0));
+	/* With NET_XMIT_CN the device may have queued it. */
+	if (err == NET_XMIT_SUCCESS || err == NET_XMIT_CN)
+		gs->asked++;
+	return err == NET_XMIT_SUCCESS ? sent : -ENOBUFS;
 }
 EXPORT_SYMBOL_GPL(gl_send_repeat);
 
@@ -183,7 +185,8 @@ bool gl_craft_words(struct sock *sk, const struct inet_connection_sock_af_ops *t
  * @word: the option's words
  * @words: number of them, at most GL_WORDS_MAX
  *
- * It has no time stamp option, to be small; the peer's TCP never sees the packet.
+ * It has no time stamp option, to be small; the peer's TCP never sees the packet.  gs->asked
+ * increases with each packet of GL_KIND_ANSWERED, sent or not.
  *
  * Return: false if memory is short or the packet did not leave.
  */

@@ -25,6 +25,7 @@
  */
 #include <linux/module.h>
 #include <linux/netfilter.h>
+#include <linux/random.h>
 #include <net/mptcp.h>
 #include <net/net_namespace.h>
 
@@ -80,6 +81,8 @@ struct gl_sock *gl_attach(struct sock *sk)
 	}
 	gs->sk = sk;
 	gs->transport = gl_transport(sk);
+	/* Of a transport that was selected before, answers may be in flight. */
+	gs->asked = get_random_u32();
 	refcount_set(&gs->refs, 1);
 	gs->peer = gl_first_peer(sk);
 	if (gs->peer == GREENLANE_PEER_NO) {

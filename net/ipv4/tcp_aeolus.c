@@ -137,15 +137,17 @@ static bool aeolus_probe(struct sock *sk, struct gl_sock *gs, u32 *word)
 	if (tcp_send_head(sk))
 		aeolus_burst(gs)->allow = 0;
 	ae->probe_us = tcp_clock_us();
-	if (ae->unprobed || !ae->probes) {
+	if (!ae->probes)
 		ae->first_us = ae->probe_us;
-		ae->probes = 0;
-	}
 	ae->probes += ae->probes < U8_MAX;
 	ae->unprobed = false;
 	ae->again = false;
 	*word = aeolus_burst(gs)->end;
-	return READ_ONCE(aeolus_net(sk)->probe);
+	if (READ_ONCE(aeolus_net(sk)->probe))
+		return true;
+	/* The answer to an earlier probe is none to this request. */
+	gs->asked++;
+	return false;
 }
 
 static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
@@ -158,6 +160,7 @@ static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 	if (!rd_first_sends(sk, gs, seg))
 		return gs->transport->inner->on_xmit(sk, gs, seg);
 	ae->unprobed = true;
+	ae->probes = 0;
 	/* rd_min_tso_segs() sends the probe when TCP tries to send again.  Make TCP
 	 * do so after this packet, or when the process releases the socket.
 	 */
@@ -223,6 +226,8 @@ static void aeolus_lost(struct sock *sk, struct gl_sock *gs)
 	struct aeolus *ae = aeolus_of(gs);
 
 	rd_first_over(sk, gs);
+	if (!before(tcp_sk(sk)->snd_una, aeolus_burst(gs)->end))
+		ae->probes = 0;
 	ae->again |= !!ae->probes;
 }
 

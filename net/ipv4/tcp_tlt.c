@@ -67,7 +67,8 @@
  * @imp_end: end of the important packet in flight, sequence number; if it is a clock, end of
  *	the first byte that TCP sends after it
  * @echo_us: arrival of the last echo, TCP's clock, us, low 16 bits
- * @span: time from the departure of the first of the last @clocks clocks to that of the last, us
+ * @first: departure of the first of the last @clocks clocks, TCP's clock, units of 16 us, low 16
+ *	bits
  * @imp_us: departure of the important packet, TCP's clock, us, low 32 bits
  * @lost: tp->lost (packets found lost) when the echo arrived, low 16 bits
  * @rtt: if TCP does not pace, the minimum RTT to which tlt_order() has lowered TCP's, us, low 16
@@ -88,7 +89,7 @@
  * @idle: consecutive clocks, at most TLT_IDLE_CLOCKS_MAX, while no packet was delivered
  * @clocks: number of the last clocks whose answers count, at most TLT_CLOCKS_MAX: more than one if
  *	a clock was late, and another one has replaced it
- * @delivered: tp->delivered (packets) when the last clock left, low 16 bits
+ * @delivered: tp->delivered (packets) when the last clock was due, low 16 bits
  * @left_us: departure of the last data packet or clock, TCP's clock, us, low 16 bits
  * @left_end: the highest end of a packet that left in that microsecond, sequence number
  * @end: if the base has a rate, end of the last message whose last packet was important, sequence
@@ -111,7 +112,7 @@ struct tlt {
 	/* the fields from here on are cleared when marking begins or ends */
 	u32	imp_end;
 	u16	echo_us;
-	u16	span;
+	u16	first;
 	u32	imp_us;
 	u16	lost;
 	union {
@@ -573,14 +574,6 @@ static bool tlt_is_late(const struct sock *sk, const struct tlt *tlt)
 	return !tlt_is_rated(sk) && tlt->crowd.late;
 }
 
-/* Is the late important packet data, and has nothing been delivered since a clock replaced it? */
-static bool tlt_is_missing(const struct sock *sk, const struct tlt *tlt)
-{
-	if (!tlt->clock)
-		return tlt->state == GREENLANE_WAITING;
-	return tlt->crowd.missing && tlt->delivered == (u16)tcp_sk(sk)->delivered;
-}
-
 /* No important packet is late. */
 static void tlt_in_time(const struct sock *sk, struct tlt *tlt)
 {
@@ -598,6 +591,21 @@ static void tlt_abandon(const struct sock *sk, struct tlt *tlt, u8 state)
 	tlt->state = state;
 }
 
+/* Has a packet been delivered since the last call?  Then the clocks are not idle, and if an
+ * important packet is late, it has arrived.
+ */
+static void tlt_note_delivered(const struct sock *sk, struct tlt *tlt)
+{
+	u16 delivered = tcp_sk(sk)->delivered;
+
+	if (tlt->delivered == delivered)
+		return;
+	tlt->delivered = delivered;
+	tlt->idle = 0;
+	if (!tlt_is_rated(sk))
+		tlt->crowd.missing = 0;
+}
+
 /* The clock follows the important packet that it replaces.  If that one was only late, its ACK has
  * arrived since the clock left, or the clock's answer has its number, which TCP has processed now.
  */
@@ -610,11 +618,12 @@ static void tlt_report(struct sock *sk, struct tlt *tlt)
 		tlt_crowd_report(sk, &tlt_net(sk)->crowds);
 }
 
-/* An echo has arrived: divide the port with the crowd.  @now: TCP's clock, us. */
-static void tlt_divide(struct sock *sk, struct tlt *tlt, u64 now)
+/* An echo has arrived: divide the port with the crowd.  @now: TCP's clock, us; @rtt: us, or not
+ * positive if pacing has put the departure ahead of the clock.
+ */
+static void tlt_divide(struct sock *sk, struct tlt *tlt, u64 now, s32 rtt)
 {
 	u32 target = READ_ONCE(tlt_net(sk)->crowd);
-	s32 rtt;
 
 	if (tlt_is_rated(sk))
 		return;
@@ -625,8 +634,7 @@ static void tlt_divide(struct sock *sk, struct tlt *tlt, u64 now)
 		tlt_crowd_end(sk, &tlt->crowd);
 		return;
 	}
-	rtt = max(tlt_age_us(tlt, now), 1);
-	if (tlt_crowd_echo(sk, &tlt->crowd, tlt_dest(sk), now, rtt, target, tlt->counting))
+	if (tlt_crowd_echo(sk, &tlt->crowd, tlt_dest(sk), now, max(rtt, 1), target, tlt->counting))
 		tlt_count(sk, TLT_CROWDWAITS, 1);
 }
 
@@ -691,8 +699,8 @@ static void tlt_guard_check(struct sock *sk, struct gl_sock *gs, struct tlt *tlt
 	if (tlt->state != GREENLANE_WAITING)
 		at = max(at, tp->tcp_wstamp_ns);
 	at += tlt_guard_ns(sk);
-	/* The backlog may have the echo. */
-	if (READ_ONCE(sk->sk_backlog.tail))
+	/* The echo may wait there. */
+	if (READ_ONCE(sk->sk_backlog.tail) || READ_ONCE(gs->held))
 		at = max(at, now + tlt_guard_ns(sk));
 	if (now < at) {
 		/* TCP does not set its timer while it is pending. */
@@ -700,7 +708,8 @@ static void tlt_guard_check(struct sock *sk, struct gl_sock *gs, struct tlt *tlt
 		return;
 	}
 	tlt_count(sk, TLT_ECHOESLATE, 1);
-	tlt->crowd.missing = tlt_is_missing(sk, tlt);
+	tlt_note_delivered(sk, tlt);
+	tlt->crowd.missing |= !tlt->clock && tlt->state == GREENLANE_WAITING;
 	tlt->state = GREENLANE_ARMED_NEXT;
 	tlt->crowd.waits = 0;
 	tlt->crowd.watched = 0;
@@ -906,18 +915,31 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 /* Limit of @clocks: 7 bits. */
 #define TLT_CLOCKS_MAX		127
 
+/* The unit of @first, 2^4 us. */
+#define TLT_FIRST_SHIFT		4
+
+/* Time from the departure of the first of the last clocks to that of the last one, us; up to 16 us
+ * more, so that no packet that left after the first counts as sent before it.
+ */
+static u32 tlt_span_us(const struct tlt *tlt)
+{
+	u32 units = (u16)((tlt->imp_us >> TLT_FIRST_SHIFT) - tlt->first);
+
+	return (units << TLT_FIRST_SHIFT) + tlt->imp_us % (1 << TLT_FIRST_SHIFT);
+}
+
 /* A clock leaves.  If it replaces a late one, the answers of both count: behind a long queue each
- * clock would be replaced before its own answer arrives.
+ * clock would be replaced before its own answer arrives.  @first wraps after a second; then only
+ * the last clock counts.
  */
 static void tlt_clock_left(const struct sock *sk, struct tlt *tlt, u32 us)
 {
-	u32 span = tlt->span + us - tlt->imp_us;
+	u64 span = (u64)tlt_span_us(tlt) + (u32)(us - tlt->imp_us);
 
-	if (!tlt_is_late(sk, tlt) || !tlt->clocks || span > U16_MAX) {
+	if (!tlt_is_late(sk, tlt) || !tlt->clocks || span >> TLT_FIRST_SHIFT >= U16_MAX) {
 		tlt->clocks = 0;
-		span = 0;
+		tlt->first = us >> TLT_FIRST_SHIFT;
 	}
-	tlt->span = span;
 	tlt->clocks += tlt->clocks < TLT_CLOCKS_MAX;
 }
 
@@ -1011,12 +1033,9 @@ static bool tlt_clock_lost(struct sock *sk, struct tlt *tlt)
  */
 #define TLT_IDLE_CLOCKS_MAX	16
 
-static bool tlt_clock_is_idle(const struct tcp_sock *tp, struct tlt *tlt)
+static bool tlt_clock_is_idle(const struct sock *sk, struct tlt *tlt)
 {
-	if (tlt->delivered != (u16)tp->delivered) {
-		tlt->delivered = tp->delivered;
-		tlt->idle = 0;
-	}
+	tlt_note_delivered(sk, tlt);
 	return tlt->idle == TLT_IDLE_CLOCKS_MAX;
 }
 
@@ -1027,12 +1046,15 @@ static void tlt_clock_unacked(struct sock *sk, struct gl_sock *gs, bool mss)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tlt *tlt = tlt_of(gs);
+	u8 asked = gs->asked;
 	int bytes;
 	u64 us;
 
-	if (tlt_clock_is_idle(tp, tlt))
+	if (tlt_clock_is_idle(sk, tlt))
 		return;
 	bytes = gl_send_repeat(sk, gs, &tlt_kind[TLT_CLOCK], mss ? tp->mss_cache : 1);
+	if (bytes < 0 && tlt->clocks)
+		tlt->clocks = min_t(u8, tlt->clocks + (u8)(gs->asked - asked), TLT_CLOCKS_MAX);
 	/* The receiver's window forbids a byte.  The ACK that opens it kicks: tlt_acked(). */
 	if (!bytes)
 		tlt->state = GREENLANE_ARMED_NEXT;
@@ -1172,13 +1194,15 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 
 /* --- echoes --------------------------------------------------------------- */
 
-/* The important packet has arrived: an ACK or SACK covers it, or the clock was answered. */
-static void tlt_echoed(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
+/* The important packet has arrived: an ACK or SACK covers it, or the clock was answered.
+ * @age: time since the last one left, us.
+ */
+static void tlt_echoed(struct sock *sk, struct gl_sock *gs, struct tlt *tlt, s32 age)
 {
 	struct tlt_burst *burst = tlt_burst_of(gs);
 	u64 now = tcp_clock_us();
 
-	trace_greenlane_echo(sk, tlt->imp_end, tlt_age_us(tlt, now));
+	trace_greenlane_echo(sk, tlt->imp_end, age);
 	tlt->n.echoes++;
 	tlt->echo_us = now;
 	tlt->state = GREENLANE_ARMED_NEXT;
@@ -1188,7 +1212,7 @@ static void tlt_echoed(struct sock *sk, struct gl_sock *gs, struct tlt *tlt)
 		tlt_burst_lost(sk, burst);
 	else if (burst)
 		tlt_burst_echoed(sk, burst, gs->transport->base->ssthresh);
-	tlt_divide(sk, tlt, now);
+	tlt_divide(sk, tlt, now, age);
 }
 
 /* Does a block of the last SACK option cover @end, the end of the important packet?  TCP's
@@ -1279,7 +1303,7 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 			tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
 		} else {
 			tlt_count(sk, TLT_ECHORECEIVED, 1);
-			tlt_echoed(sk, gs, tlt);
+			tlt_echoed(sk, gs, tlt, tlt_age_us(tlt, tcp_clock_us()));
 		}
 	}
 	if (tlt->state != GREENLANE_ARMED_NEXT && tlt_is_withdrawn(tcp_sk(sk), tlt))
@@ -1303,12 +1327,16 @@ static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 		return gs->transport->inner->on_packet(sk, gs, kind, seg);
 	if (!gl_marking(gs))
 		return GL_PASS;
-	if (tlt->state == GREENLANE_WAITING && tlt->clock &&
-	    gl_is_answered(gs, seg, tlt->clocks)) {
+	/* The guard may have found the clock late, and not sent another one yet. */
+	if (gl_is_answered(gs, seg, tlt->clocks)) {
+		s32 age = tlt_age_us(tlt, tcp_clock_us());
+
 		/* Of several clocks the answered one left after the first, or is it. */
-		if (!gl_is_answered(gs, seg, 1))
-			tlt->imp_us -= tlt->span;
-		tlt_echoed(sk, gs, tlt);
+		if (!gl_is_answered(gs, seg, 1)) {
+			tlt->imp_us -= tlt_span_us(tlt);
+			tlt->imp_end = tp->snd_una;
+		}
+		tlt_echoed(sk, gs, tlt, age);
 		gl_kick(sk, gs);
 	}
 	if (tlt->counting || after(seg->ack, tp->snd_una) || seg->sack ||

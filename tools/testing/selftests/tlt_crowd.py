@@ -11,6 +11,7 @@ import errno
 import itertools
 import math
 import socket
+import time
 
 from lab import tap
 from lab.codepoints import CLOCK, CONTROL, DATA, IMPORTANT
@@ -322,6 +323,29 @@ def between(wire):
     equal(kinds(data(wire.from_a()))[:9], [DATA] * 5 + [CLOCK, DATA, DATA, CLOCK], "kinds")
     sent = [p.seq for p in data(wire.from_a()) if p.kind != CLOCK]
     equal(len(sent), len(set(sent)), "packets, each once")
+
+
+@case("a burst is lost, and clocks are answered after 28 of the guard's times, or after two long ones: the"
+      " first answer repairs it", queue=((150, 30e-3), (14_000, 81e-3)))
+def answered_late(queue):
+    crowd, late = queue
+    with Wire(rto_min="200ms") as wire:
+        wire.a.sysctl("net.ipv4.tlt_crowd", crowd)
+        wire.a.sysctl("net.ipv4.tcp_early_retrans", 0)
+        client, server = wire.connect()
+        left = itertools.count(1)
+
+        def rule(p):
+            p.late = late * (p.kind == CLOCK)
+            return p.from_a and p.kind != CLOCK and p.len and next(left) <= 5
+        wire.rule = rule
+        client.send(pattern(5 * MSS[4]))
+        began = time.monotonic()
+        wire.receive(server, 5 * MSS[4])
+        guard = max(GUARD, crowd * 2.5e-6)
+        within(time.monotonic() - began, guard + late, guard + late + 2e-3,
+               "time until it arrives, s")
+        equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
 
 
 @case("a connection learns of the crowd at its destination, and how long to wait, from another one",
