@@ -151,9 +151,10 @@ def crowd():
         within(row["ratio"], 1, 1.1, f"{cc}: 99.9th percentile / ideal")
 
 
-@case("aeolus_homa, 3000 flows: lost bursts wait for their grants, and the tail is near the ideal")
+@case("aeolus_homa, 2600 flows: lost bursts wait for their grants, and the tail is near the ideal")
 def granted():
-    rows, _ = incast(("aeolus_homa",), (3000,), "--rounds", "3",
+    # From 3000 on data waits in the last band for longer than RTO_min: results.rst, Homa.
+    rows, _ = incast(("aeolus_homa",), (2600,), "--rounds", "3",
                      "--port", "color rate 40gbit limit 1800k preset homa red 6k count queue")
     for (cc, flows), row in rows.items():
         equal(row["unfinished"], 0, f"{cc}: flows that do not end")
