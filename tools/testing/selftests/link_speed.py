@@ -561,6 +561,7 @@ def unload_core(device):
             equal(modules.rmmod("link_speed"), False, "rmmod link_speed with a port")
             for rate, mbit in (("2500mbit", 2500), ("1gbit", 1000)):
                 hosts.b.tc(f"{port} rate {rate} limit 10m")
+                time.sleep(10e-3)       # a work item reads it
                 for dev in ("vb", "v10"):
                     equal(link(hosts.b, dev), (mbit, "port"), f"speed of {dev} without rd_core")
         hosts.b.ip("link del v10")
