@@ -29,20 +29,30 @@
 
 /* --- the kind of a packet -------------------------------------------------- */
 
+/* An answer is owed: does this packet without data become it? */
+static bool gl_out_answer(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
+			  struct gl_seg *seg)
+{
+	const struct tcphdr *th = tcp_hdr(skb);
+
+	if (!th->ack || th->fin || th->rst || gl_tcp_signed(sk))
+		return false;
+	seg->field = gl_number(gs, GL_OWED_TO);
+	if (!gl_option_add(sk, skb, gs->transport->protocol->answer, seg))
+		return false;
+	gs->owed = 0;
+	gs->echoes_sent++;
+	return true;
+}
+
 /* The kind of a packet without data, or NULL.  It becomes the answer if one is owed. */
 static const struct gl_kind *gl_out_control(struct sock *sk, struct gl_sock *gs,
 					    struct sk_buff *skb, struct gl_seg *seg)
 {
 	const struct gl_protocol *protocol = gs->transport->protocol;
-	const struct tcphdr *th = tcp_hdr(skb);
 
-	seg->field = gl_number(gs, GL_OWED_TO);
-	if (gs->owed && th->ack && !th->fin && !th->rst && !gl_tcp_signed(sk) &&
-	    gl_option_add(sk, skb, protocol->answer, seg)) {
-		gs->owed = 0;
-		gs->echoes_sent++;
+	if (gs->owed && gl_out_answer(sk, gs, skb, seg))
 		return protocol->answer;
-	}
 	if (!gl_marking(gs))
 		return NULL;
 	gl_inc_stats(sock_net(sk), GL_MIB_CONTROL);

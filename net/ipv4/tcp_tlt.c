@@ -1194,14 +1194,19 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 
 /* --- echoes --------------------------------------------------------------- */
 
-/* The important packet has arrived: an ACK or SACK covers it, or the clock was answered.
- * @age: time since the last one left, us.
+/* The important packet has arrived: an ACK or SACK covers it, or a clock was answered.
+ * @last: it is the last of several clocks; another one left after the first, or is it
  */
-static void tlt_echoed(struct sock *sk, struct gl_sock *gs, struct tlt *tlt, s32 age)
+static void tlt_echoed(struct sock *sk, struct gl_sock *gs, struct tlt *tlt, bool last)
 {
 	struct tlt_burst *burst = tlt_burst_of(gs);
 	u64 now = tcp_clock_us();
+	s32 age = tlt_age_us(tlt, now);
 
+	if (!last) {
+		tlt->imp_us -= tlt_span_us(tlt);
+		tlt->imp_end = tcp_sk(sk)->snd_una;
+	}
 	trace_greenlane_echo(sk, tlt->imp_end, age);
 	tlt->n.echoes++;
 	tlt->echo_us = now;
@@ -1303,7 +1308,7 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 			tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
 		} else {
 			tlt_count(sk, TLT_ECHORECEIVED, 1);
-			tlt_echoed(sk, gs, tlt, tlt_age_us(tlt, tcp_clock_us()));
+			tlt_echoed(sk, gs, tlt, true);
 		}
 	}
 	if (tlt->state != GREENLANE_ARMED_NEXT && tlt_is_withdrawn(tcp_sk(sk), tlt))
@@ -1329,14 +1334,7 @@ static enum gl_verdict tlt_on_packet(struct sock *sk, struct gl_sock *gs,
 		return GL_PASS;
 	/* The guard may have found the clock late, and not sent another one yet. */
 	if (gl_is_answered(gs, seg, tlt->clocks)) {
-		s32 age = tlt_age_us(tlt, tcp_clock_us());
-
-		/* Of several clocks the answered one left after the first, or is it. */
-		if (!gl_is_answered(gs, seg, 1)) {
-			tlt->imp_us -= tlt_span_us(tlt);
-			tlt->imp_end = tp->snd_una;
-		}
-		tlt_echoed(sk, gs, tlt, age);
+		tlt_echoed(sk, gs, tlt, gl_is_answered(gs, seg, 1));
 		gl_kick(sk, gs);
 	}
 	if (tlt->counting || after(seg->ack, tp->snd_una) || seg->sack ||

@@ -20,6 +20,9 @@
 
 #include "color_pfc.h"
 
+/* ether_addr_equal() reads 16 bits at a time. */
+const u8 color_pfc_address[ETH_ALEN] __aligned(2) = { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 };
+
 /**
  * color_pfc_ns() - the duration of a pause
  * @quanta: its time in a frame

@@ -37,9 +37,7 @@ struct color_pfc_frame {
 } __packed;
 
 /* 01-80-C2-00-00-01: no bridge forwards it, so the sender is the other end of the link. */
-static const u8 color_pfc_address[ETH_ALEN] __aligned(2) = {
-	0x01, 0x80, 0xc2, 0x00, 0x00, 0x01
-};
+extern const u8 color_pfc_address[ETH_ALEN];
 
 /**
  * struct color_pfc_reach - the properties of a link and its neighbour that the headroom depends on

@@ -20,6 +20,8 @@ from lab.wire.wire import MSS as PACKET
 from lab.wire.wire import Wire, connected, pattern
 
 ADAPTIVE, BYTE, MSS = range(3)
+# Data without an important packet is followed by a clock in this time, s.
+SLOW = 200e-6
 OPTION = 8              # bytes of our option, in a packet that must not be longer than others
 
 
@@ -92,11 +94,10 @@ def lost(wire, mode):
     counted(wire, sent[before:before + 1], mode != BYTE)
 
 
-def slow(wire, seconds=200e-6):
-    """Data and clocks take longer by a time in which a clock follows data without an important
-    packet."""
+def slow(wire):
+    """Data and clocks are late by SLOW."""
     def rule(p):
-        p.late = seconds * bool(p.from_a and p.len)
+        p.late = SLOW * bool(p.from_a and p.len)
     wire.rule = rule
 
 
@@ -126,7 +127,7 @@ def earlier(wire, client, _server):
     late = iter([1.1e-3])
 
     def rule(p):
-        p.late = next(late, 0) if p.kind == CLOCK_ECHO else 200e-6 * bool(p.from_a and p.len)
+        p.late = next(late, 0) if p.kind == CLOCK_ECHO else SLOW * bool(p.from_a and p.len)
     wire.rule = rule
     unfinished(wire, client, 1.2e-3)
     before = info(client)["echoes"]

@@ -32,19 +32,13 @@ def option(p):
     """(code, telemetry field, words) of a packet's greenlane option, or None."""
     if not p.options_at:
         return None
-    at = p.options_at[0]
-    words = (p.raw[at + 1] - 8) // 4
-    return (p.raw[at + 4], *struct.unpack_from("!H", p.raw, at + 6),
-            struct.unpack_from(f"!{words}I", p.raw, at + 8))
+    return p.raw[p.options_at[0] + 4], p.field, p.words
 
 
 def raise_to(p, util):
     """Raise U in a packet that requests it, as a port does."""
-    for at in p.options_at:
-        field = struct.unpack_from("!H", p.raw, at + 6)[0]
-        if field & COLLECT and field & 0x7fff < util:
-            struct.pack_into("!H", p.raw, at + 6, COLLECT | util)
-            p.fix_checksum()
+    if p.field & COLLECT and p.field & 0x7fff < util:
+        p.set_field(COLLECT | util)
 
 
 def port(wire, util):

@@ -180,7 +180,8 @@ class Wire:
 
     def answer(self, to, kind, flags=0, sack=None, window=60000, seconds=2e-6):
         """Inject an ACK in b's name to a: it acknowledges all data before the packet `to`, and
-        selectively the packet `sack`; as a clock echo it answers the last clock.  Then run, unless `seconds` is 0."""
+        selectively the packet `sack`; as a clock echo it answers the last clock.  Then run, unless
+        `seconds` is 0."""
         options = b"" if sack is None else b"\1\1\5\12" + struct.pack("!II", sack.seq, sack.end)
         if kind == CLOCK_ECHO:
             options += pkt.option(CLOCK_ECHO, field=self.asked)
