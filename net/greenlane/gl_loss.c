@@ -112,6 +112,11 @@ void gl_rack_wait(struct sock *sk)
 
 	tp->reord_seen = max(tp->reord_seen, 1U);
 	gl_rack_widen(tp, tp->srtt_us >> 3);
+	/* RACK ignores the ACK of a retransmission that is faster than the minimum round trip, and
+	 * TCP replaces RACK's timer by that of the RTO.
+	 */
+	if (inet_csk(sk)->icsk_ca_state != TCP_CA_Open)
+		tp->rack.advanced = 1;
 }
 EXPORT_SYMBOL_GPL(gl_rack_wait);
 
