@@ -32,7 +32,7 @@ from mininet.node import Host, Switch
 from mininet.util import natural
 
 from lab.net.namespace import ACTIVE, is_transport
-from lab.net.port import NIC
+from lab.net.port import nic
 from lab.transports import BY_MARKS, MBIT
 
 FULL_FRAME = 1514
@@ -117,7 +117,7 @@ class GreenlaneIntf(Intf):
         result = Intf.config(self, **dict(params, up=False))
         self.bw, self.iofd = bw, iofd
         if not isinstance(self.node, Switch):
-            queue = NIC
+            queue = nic()
         elif not queue:
             queue = default_queue(bw, max_queue_size)
         elif max_queue_size is not None:

@@ -82,6 +82,11 @@ def preset(text):
     return row.preset if row and row.preset != "aeolus" else ""
 
 
+def scheduled_first(text):
+    """Should a host send the scheduled packets of one of these before other data?  See port.nic()."""
+    return any(name.endswith("xpass") for name in ccs(text))
+
+
 def is_coloured(text):
     """Is all of its data red or green?  (The last packet of tlt_dart's messages may be yellow.)"""
     row = of(cc_name(text))

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sysctls of each host of a network: the rate of its link, and those of a congestion control."""
+"""The set-up of each host of a network for a congestion control: sysctls, the rate of its link among
+them, and its NIC."""
 
 import os
 import sys
 
 from lab import units
+from lab.net.port import nic
 from lab.transports import MBIT
 
 _before = {}    # {setting of net.ipv4 that a run has changed: its value before the first run}
@@ -44,6 +46,7 @@ def settle(network, config, cc, *settings):
     for host in network.hosts:
         for name, value in {**_before, **values}.items():
             network.ns[host].sysctl(f"net.ipv4.{name}", value)
+    network.set_nics(nic(units.scheduled_first(cc)))
 
 
 def deploy(network, cc, deployed, others):

@@ -47,7 +47,7 @@ import subprocess
 import time
 
 from lab.net.namespace import Namespace, batch, write_sysctl
-from lab.net.port import NIC
+from lab.net.port import nic
 from lab.net.topology import TOPOLOGIES
 
 # The clients' ports; the servers' ports are below.
@@ -336,6 +336,12 @@ class Network:
         return ["link set lo up", *self._dev_up(link.below_dev, link.below_address),
                 f"route add default via {link.above_address}{rto_min}"]
 
+    def set_nics(self, words):
+        """Change the queue of each host's NIC, unless the network may pause it."""
+        if not self._paused:
+            for host in self.hosts:
+                self.ns[host].tc(f"qdisc change dev eth0 parent 1:1 handle 2: color {words}")
+
     def _nic_lines(self):
         """tc commands: the link's delay, then a queue that sends at line rate, as a NIC does."""
         if self._paused:
@@ -345,7 +351,7 @@ class Network:
         delay = self.config.get("nic_delay")
         delay = self.config["delay"] if delay is None else delay
         return [f"qdisc add dev eth0 root handle 1: netem delay {delay / 1000:g}us limit 1000000",
-                f"qdisc add dev eth0 parent 1:1 handle 2: color rate {self.config['rate']}bit {NIC}"]
+                f"qdisc add dev eth0 parent 1:1 handle 2: color rate {self.config['rate']}bit {nic()}"]
 
     def _switch_lines(self, switch):
         lines = ["link set lo up"] + ["link set wire up"] * self._has_wires

@@ -18,11 +18,16 @@ _ONLY_CREDITS = (SCHEDULED.dscp,)
 _CREDIT_AND_DATA = 1648
 
 
-# The qdisc of a host's NIC.  Scheduled packets and credits have priority: a burst of another
-# connection would delay them, and packets that receivers scheduled at different times would then
-# arrive in the network together.
-NIC = " ".join(["limit 1000m bands 2",
-                *(f"prio {dscp} 0" for dscp in sorted((SCHEDULED.dscp, CREDIT.dscp)))])
+def nic(scheduled_first=True):
+    """The qdisc of a host's NIC: credits have priority.
+
+    So have scheduled packets, if ports limit credits (ExpressPass): a burst of another connection
+    would delay them, and packets that receivers scheduled at different times would then arrive in
+    the network together.  Where nothing limits credits at a sender (NDP, Homa), its scheduled
+    packets may fill its link, and bursts would wait for milliseconds.
+    """
+    return (f"limit 1000m bands 2 prio {SCHEDULED.dscp} {int(not scheduled_first)}"
+            f" prio {CREDIT.dscp} 0")
 
 
 def behind(band, mix=False):

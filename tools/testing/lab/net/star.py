@@ -11,9 +11,10 @@ import struct
 import termios
 import time
 
+from lab import units
 from lab.net import modules
 from lab.net.namespace import Namespace
-from lab.net.port import NIC, shown
+from lab.net.port import nic, shown
 from lab.tap import equal, within
 from lab.wire.sockopt import abort, choose
 
@@ -34,7 +35,8 @@ class Star:
         for number, (host, rate) in enumerate(zip(self.hosts, rates)):
             self._attach(number, host)
             host.tc(f"qdisc add dev eth0 root handle 1: netem delay {delay} limit 1000000",
-                    f"qdisc add dev eth0 parent 1:1 handle 2: color rate {rate}mbit {NIC}")
+                    f"qdisc add dev eth0 parent 1:1 handle 2: color rate {rate}mbit"
+                    f" {nic(units.scheduled_first(cc))}")
             self.switch.tc(f"qdisc add dev p{number} root handle 1: color rate {rate}mbit {port}")
             for name, value in {"net.ipv4.tcp_congestion_control": cc, **SYSCTLS,
                                 **dict(sysctls)}.items():
