@@ -155,9 +155,10 @@ enum rd_pick {
  *	last request arrived @idle ns ago; at the first one @idle has no meaning.  May be NULL
  * @cumulative: sender: a credit stands also for those before it that have not arrived, so no credit
  *	is lost unless the last one is
- * @grants: receiver: the arrival of data permits more, up to a bandwidth-delay product in flight,
- *	and a credit stands for several packets (Homa).  Return: the connection's account.  NULL:
- *	the link paces credits.  Only with @cumulative, RD_PICK_SHORTEST and @slots
+ * @grants: receiver: the arrival of data permits more, up to a bandwidth-delay product in flight.
+ *	With RD_PICK_SHORTEST a credit stands for several packets (Homa), else the link paces
+ *	credits (NDP).  Return: the connection's account.  NULL: the link alone limits it.  Only
+ *	with @cumulative and @slots
  * @slots: receiver: Return: number of full windows that all connections of the link may have in
  *	flight
  * @trims: reports of trimmed packets (gl_trim.c) are requests, too: the receiver permits the

@@ -11,8 +11,8 @@
  *	                OFF <-- all permitted ----------- ISSUING: sends a credit
  *
  * The rank is the link time that the receiver has used (fair queueing), or the rest of its message
- * (SRPT); the transport chooses.  A receiver with a window of data in flight needs no free link:
- * the arrival of data permits more, and all windows together have a limit.
+ * (SRPT); the transport chooses.  A receiver may have a window of data in flight: the arrival of
+ * data permits more, and all windows together have a limit.  With SRPT it needs no free link then.
  *
  * One timer serves all receivers of a link.  It runs only while one of them has a credit to send,
  * and it serves the senders' alarms, too.  See rd_queue.c.
@@ -95,6 +95,7 @@ struct rd_level {
  * @out: data in flight to receivers with a window: sum of their @charged
  * @limit: of @out
  * @moved: when such data arrived last, ns, low half; also read without the lock
+ * @stall: if no such data arrives until then while @out is at its limit, its senders are silent, ns
  * @level: the receiver with a window that was scheduled last at each level
  * @timer: fires when the link is free, or for the first of @later or @alarms
  * @link: the link, whose @attached this is; NULL for the spare queue of rd_path.c.  Holds a
@@ -118,6 +119,7 @@ struct rd_queue {
 	u64			out;
 	u32			limit;
 	u32			moved;
+	u64			stall;
 	struct rd_level		level[RD_LEVELS];
 	struct hrtimer		timer;
 	struct link_speed	*link;
@@ -152,7 +154,7 @@ enum rd_state {
  *	message, ns.  Else the link time that it has used, ns, or would have used if it had been on
  *	the queue all the time
  * @shortest: @rank is that of SRPT; such receivers precede those of the fair queue
- * @windowed: its window limits its credits, not the link; with @shortest only
+ * @windowed: it has a window, and with @shortest the link does not limit its credits
  * @state: enum rd_state
  * @charged: data in flight, as a part of its window: RD_WINDOW_FULL stands for all of it.  0 if
  *	@state is RD_OFF

@@ -36,6 +36,12 @@
 /* Credits may be reordered by this many numbers. */
 #define RD_WINDOW		32
 
+/* The fourth word of a request, if the policy is rd_is_exact(): the number of the last report that
+ * has arrived (struct rd_trims), and rd_beyond(), signed.
+ */
+#define RD_NAMED		GENMASK(15, 0)
+#define RD_BEYOND		GENMASK(31, 16)
+
 /* A sender repeats its request if no credit arrives for the longest of this time, four round
  * trips, and RD_RETRY_WAITS of the wait that the receiver has advertised.  On a busy link it
  * allows for more, because receivers may join meanwhile.

@@ -10,8 +10,9 @@
  *		minimises the mean completion time (SRPT).  Every RD_ROUND-th credit is scheduled
  *		round robin, so that a stream of short messages does not starve long ones.
  *
- * A receiver with a window of data in flight does not wait for the link, but until all such windows
- * have less than @limit in flight.  While its window is closed it is in @later, until it gives up.
+ * A receiver with a window of data in flight waits until all such windows have less than @limit in
+ * flight, and with SRPT for nothing else.  While its window is closed it is in @later, until it
+ * gives up.
  *
  * The queue is work-conserving: while a receiver has a credit due, the link does not idle.
  *
@@ -133,6 +134,23 @@ static struct rd_receiver *rd_wake(struct rd_queue *q, u64 now)
 	return NULL;
 }
 
+/* Does the receiver wait for a free link? */
+static bool rd_is_paced(const struct rd_receiver *r)
+{
+	return !r->windowed || !r->shortest;
+}
+
+/* The time until which the windows of the link leave no room for more data of a receiver in @ready;
+ * 0 if they do.  If no data arrives for too long, a receiver that the link paces is scheduled, and
+ * finds out whether it is one of those whose senders are silent.
+ */
+static u64 rd_shut_until(const struct rd_queue *q, const struct rd_receiver *r)
+{
+	if (!r->windowed || q->out < q->limit)
+		return 0;
+	return rd_is_paced(r) ? q->stall : RD_NEVER;
+}
+
 static void rd_arm(struct rd_queue *q)
 {
 	const struct rd_receiver *ready = rd_first(&q->ready);
@@ -140,10 +158,8 @@ static void rd_arm(struct rd_queue *q)
 	const struct rd_alarm *alarm = rd_first_alarm(q);
 	u64 at = RD_NEVER;
 
-	if (ready && !ready->windowed)
-		at = q->free;
-	else if (ready && q->out < q->limit)
-		at = ready->at;
+	if (ready)
+		at = max(rd_shut_until(q, ready), rd_is_paced(ready) ? q->free : ready->at);
 	if (later && (!ready || ready->windowed))
 		at = min(at, later->windowed ? later->at : max(q->free, later->at));
 	if (alarm)
@@ -198,7 +214,7 @@ static struct rd_receiver *rd_next(struct rd_queue *q, u64 now)
 	if (first)
 		return first;
 	first = rd_first(&q->ready);
-	if (!first || (first->windowed ? q->out >= q->limit : q->free > now))
+	if (!first || rd_shut_until(q, first) > now || (rd_is_paced(first) && q->free > now))
 		return NULL;
 	if (!first->shortest || (q->scheduled + 1) % RD_ROUND)
 		return first;
@@ -271,8 +287,9 @@ bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 lef
 		r->rounds = q->rounds;
 		rd_rank(q, r, 0, left);
 		rd_add(q, r, now);
-	} else if (r->state != RD_ISSUING && (left || r->shortest)) {
-		/* The message has grown, or part of it has arrived. */
+	} else if (r->state != RD_ISSUING &&
+		   (left || r->shortest || (r->windowed && r->state == RD_LATER))) {
+		/* The message has grown, or part of it has arrived, which opens a window. */
 		rd_del(q, r);
 		if (r->windowed)
 			r->at = at;
@@ -304,7 +321,7 @@ void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64
 	if (cost)
 		q->free = max(q->free, rd_catch_up(now, cost)) + cost;
 	/* Windows may permit more than the link carries meanwhile; the others do not wait. */
-	if (r->windowed)
+	if (!rd_is_paced(r))
 		q->free = min(q->free, now + RD_CATCH_UP_NS);
 	/* A process that owns the socket may have moved it to another link meanwhile. */
 	if (r->state == RD_ISSUING && READ_ONCE(r->queue) == q) {
@@ -346,13 +363,15 @@ void rd_leave(struct rd_queue *q, struct rd_receiver *r)
  * @now: ns
  * @part: data in flight, as a part of its window, RD_WINDOW_FULL at most
  * @slots: number of full windows of the link; 0: the link limits this receiver, and not a window
- * @at: if its window is closed: it gives up, ns
+ * @at: if no data arrives until then, its sender is silent, ns
  */
 void rd_window(struct rd_queue *q, struct rd_receiver *r, u64 now, u32 part, u32 slots, u64 at)
 {
 	spin_lock_bh(&q->lock);
 	if (part < r->charged)
 		WRITE_ONCE(q->moved, now);
+	if (part < r->charged || q->out < q->limit)
+		q->stall = at;
 	q->out += (s64)part - r->charged;
 	r->charged = part;
 	if (slots)

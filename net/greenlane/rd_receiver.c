@@ -95,6 +95,16 @@ static struct rd_grants *rd_grants_of(struct rd_sock *rs)
 	return policy->grants ? policy->grants(rs) : NULL;
 }
 
+/* Packets in flight that count for the window.  A port that trims has no queue of unscheduled data,
+ * so only permitted packets count then.
+ */
+static u32 rd_out(struct rd_sock *rs)
+{
+	const struct rd_grants *g = rd_grants_of(rs);
+
+	return rd_transport(rs)->policy->trims ? g->granted : g->out;
+}
+
 /* Time since the window granted data, or data arrived, ns. */
 static u32 rd_since(const struct rd_sock *rs, u64 now)
 {
@@ -111,6 +121,14 @@ static u32 rd_idle(const struct rd_sock *rs, u64 now)
 	return min_t(u32, rd_since(rs, now), max(link, 0));
 }
 
+/* Has a sender let its pulls wait for so long that it must be silent?  The data of a grant may wait
+ * behind shorter messages.
+ */
+static bool rd_is_stale(struct rd_sock *rs, const struct rd_terms *t)
+{
+	return t->window && !t->shortest && rd_out(rs) && rd_idle(rs, t->now) >= t->hold;
+}
+
 /* The time at which a closed window gives up, ns. */
 static u64 rd_give_up_ns(const struct rd_sock *rs, const struct rd_terms *t)
 {
@@ -122,7 +140,7 @@ static u64 rd_give_up_ns(const struct rd_sock *rs, const struct rd_terms *t)
  */
 static void rd_account(struct rd_sock *rs, const struct rd_terms *t)
 {
-	u32 out = min_t(u32, rd_grants_of(rs)->out, t->window);
+	u32 out = min_t(u32, rd_out(rs), t->window);
 
 	rd_window(rs->r.queue, &rs->r, t->now, t->window ? out * RD_WINDOW_FULL / t->window : 0,
 		  t->slots, rd_give_up_ns(rs, t));
@@ -139,6 +157,16 @@ static void rd_set_out(struct rd_sock *rs, const struct rd_terms *t, u32 out, u3
 		rd_account(rs, t);
 }
 
+/* Packets have arrived. */
+static void rd_take(struct rd_sock *rs, const struct rd_terms *t, u32 n)
+{
+	struct rd_grants *g = rd_grants_of(rs);
+
+	if (t->window)
+		rs->next = t->now;
+	rd_set_out(rs, t, g->out - min_t(u32, g->out, n), g->granted);
+}
+
 /* Data has arrived. */
 static void rd_arrived(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
 {
@@ -148,17 +176,17 @@ static void rd_arrived(struct sock *sk, struct rd_sock *rs, const struct rd_term
 	if (!n)
 		return;
 	g->segs = segs;
-	if (t->window)
-		rs->next = t->now;
-	rd_set_out(rs, t, g->out - min(g->out, n), g->granted);
+	rd_take(rs, t, n);
 }
 
-/* Number of packets that a window permits.  Without one the link has permitted one packet. */
+/* Number of packets that a window permits.  Without one the link has permitted one packet, and with
+ * the fair queue it permits one at a time.
+ */
 static u32 rd_permits(struct rd_sock *rs, const struct rd_terms *t)
 {
 	if (!t->window)
 		return 1;
-	return t->window - min_t(u32, t->window, rd_grants_of(rs)->out);
+	return t->window - min_t(u32, t->window, rd_out(rs));
 }
 
 /* Has all data that was permitted arrived? */
@@ -292,7 +320,7 @@ static u32 rd_level_word(const struct rd_sock *rs, const struct rd_terms *t)
 {
 	u32 level;
 
-	if (!t->window)
+	if (!t->window || !t->shortest)
 		return 0;
 	level = rd_level(rs->r.queue, &rs->r, t->now, rd_left_ns(rs, t), t->hold);
 	return FIELD_PREP(RD_LEVEL, level);
@@ -309,45 +337,10 @@ static void rd_give_up(struct rd_sock *rs, const struct rd_terms *t)
 
 	if (t->window && rd_idle(rs, t->now) < t->hold)
 		at = rd_give_up_ns(rs, t);
+	/* Without a window it cannot keep others waiting again, until it uses its pulls. */
+	if (rd_is_stale(rs, t))
+		rs->use.low = rs->use.low ?: 1;
 	rd_served(rs->r.queue, &rs->r, t->now, 0, at, 0);
-}
-
-/* The queue has scheduled the connection: send its next credit. */
-static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
-{
-	const struct rd_policy *policy = rd_transport(rs)->policy;
-	u64 at = RD_NEVER, gap = 0;
-	struct rd_grants *g = rd_grants_of(rs);
-	u32 n = 0, word;
-
-	if (g)
-		rd_arrived(sk, rs, t);
-	/* A window gives up by itself. */
-	if (before(rs->credit, rs->end) && (t->window || !rd_is_silent(sk, rs, t)))
-		n = min(rd_permits(rs, t), rs->end - rs->credit);
-	if (!n) {
-		rd_give_up(rs, t);
-		return;
-	}
-	rs->credit += n;
-	rs->skipped = 0;
-	rd_count(rs, RD_CREDITSENT, n);
-	word = rd_wait_word(rs, t) | rd_level_word(rs, t);
-	if (policy->issue)
-		gap = policy->issue(sk, rs, t->now, word);
-	else
-		rd_send_credit(sk, rs, word);
-	if (g)
-		rd_set_out(rs, t, g->out + n, g->granted + n);
-	if (t->window) {
-		rs->next = t->now;
-		at = rd_give_up_ns(rs, t);
-	} else {
-		rd_set_due(rs, t, rd_use_gap(&rs->use, min_t(u64, gap, RD_GAP_MAX), t->cost));
-		if (before(rs->credit, rs->end))
-			at = t->now + (s32)(rs->next - (u32)t->now);
-	}
-	rd_served(rs->r.queue, &rs->r, t->now, rd_charge(rs, t, n), at, rd_left_ns(rs, t));
 }
 
 /* The time at which the first credit of a connection that joins the queue is due: now.  But a
@@ -366,6 +359,47 @@ static u64 rd_from(struct rd_sock *rs, const struct rd_terms *t)
 		ahead = 0;
 	rs->next = t->now + ahead;
 	return t->now + ahead;
+}
+
+/* The queue has scheduled the connection: send its next credit. */
+static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
+{
+	const struct rd_policy *policy = rd_transport(rs)->policy;
+	u64 at = RD_NEVER, gap = 0;
+	struct rd_grants *g = rd_grants_of(rs);
+	u32 n = 0, word;
+
+	if (g)
+		rd_arrived(sk, rs, t);
+	/* A window gives up by itself. */
+	if (before(rs->credit, rs->end) && !rd_is_stale(rs, t) &&
+	    (t->window || !rd_is_silent(sk, rs, t)))
+		n = min(rd_permits(rs, t), rs->end - rs->credit);
+	n = t->shortest ? n : min(n, 1U);
+	if (!n) {
+		rd_give_up(rs, t);
+		return;
+	}
+	rs->credit += n;
+	rs->skipped = 0;
+	rd_count(rs, RD_CREDITSENT, n);
+	word = rd_wait_word(rs, t) | rd_level_word(rs, t);
+	if (policy->issue)
+		gap = policy->issue(sk, rs, t->now, word);
+	else
+		rd_send_credit(sk, rs, word);
+	if (t->window)
+		rs->next = t->now;
+	if (g)
+		rd_set_out(rs, t, g->out + n, g->granted + n);
+	if (t->window) {
+		at = before(rs->credit, rs->end) ? rd_from(rs, t) : rd_give_up_ns(rs, t);
+	} else {
+		rd_set_due(rs, t, rd_use_gap(&rs->use, min_t(u64, gap, RD_GAP_MAX), t->cost));
+		if (before(rs->credit, rs->end))
+			at = t->now + (s32)(rs->next - (u32)t->now);
+	}
+	rd_served(rs->r.queue, &rs->r, t->now, rd_charge(rs, t, n), at, rd_left_ns(rs, t));
 }
 
 /* Join the queue, and send the credits that it schedules at once. */
@@ -468,27 +502,31 @@ static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost)
 		rd_leave(rs->r.queue, &rs->r);
 }
 
-/* The sender has reported the credits up to @seq, and has received @received in all. */
-static void rd_reported(struct sock *sk, struct rd_sock *rs, u32 seq, u32 received, u64 cost)
+/* The sender has reported the credits up to @seq, and has received @received in all.
+ *
+ * Return: number of credits that have arrived there since its last report.
+ */
+static u32 rd_reported(struct sock *sk, struct rd_sock *rs, u32 seq, u32 received, u64 cost)
 {
 	u32 came = min(received - rs->reported, seq - rs->seen);
 
 	rd_learn(sk, rs, seq, came, cost);
-	if (!rd_grants_of(rs))
-		rd_judge(sk, rs, came, cost);
 	if (seq == rs->seen)
-		return;
+		return came;
 	rd_count(rs, RD_CREDITLOST, seq - rs->seen - came);
 	rs->seen = seq;
 	rs->reported = received;
+	return came;
 }
 
 /* A request has arrived: count the packets that are in flight, or will be without a new credit.
- * The peer reports that @credits have not arrived yet, and its fourth word is rd_beyond()'s.  Data
- * before a probe has arrived, or is lost.
+ * The peer will use @credits that have not arrived yet, less packets that it does not know to be
+ * trimmed.  Data before a probe has arrived, or is lost.
+ *
+ * Return: number of permitted packets that have arrived since the last request, or will not arrive.
  */
-static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe,
-		       u32 credits, u64 cost)
+static u32 rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe,
+		      s32 credits)
 {
 	struct rd_grants *g = rd_grants_of(rs);
 	u32 segs = tcp_sk(sk)->data_segs_in, had = g->out - min_t(u32, g->out, segs - g->segs);
@@ -498,7 +536,7 @@ static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg 
 	if (!probe)
 		sent = rd_missing(sk, seg->seq);
 	if (!probe && seg->words > 3)
-		more = clamp_t(s32, seg->word[3], -RD_TOKENS_MAX, RD_TOKENS_MAX);
+		more = (s16)FIELD_GET(RD_BEYOND, seg->word[3]);
 	/* Lost packets are among those that were sent. */
 	sent = max(sent + more, min(sent, 0));
 	out = max_t(s32, sent + credits, 0);
@@ -508,7 +546,7 @@ static void rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg 
 	/* Granted packets that are no longer expected, and have not arrived, count as not sent. */
 	lost = had - min(had, out);
 	lost -= min(lost, had - granted);
-	rd_judge(sk, rs, segs - rs->use.segs + lost, cost);
+	return segs - rs->use.segs + lost;
 }
 
 /* A repeated request reports a credit that this end never sent: the sender accepted a forged one,
@@ -561,7 +599,7 @@ static u32 rd_unread(struct rd_sock *rs, const struct gl_seg *seg, bool probe)
 	if (!policy->trims || probe || seg->words < 4)
 		return 0;
 	trims = policy->trims(rs);
-	unread = (s16)(trims->sent - seg->word[3]);
+	unread = (s16)(trims->sent - FIELD_GET(RD_NAMED, seg->word[3]));
 	left = trims->end - seg->word[0];
 	return max(min(unread, left), 0);
 }
@@ -592,9 +630,9 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	u64 now = ktime_get_ns();
 	u64 idle = rd_silence_ns(rs, now);
 	struct rd_terms t;
+	u32 last, unread, came;
 	bool joins;
 	u64 cost;
-	u32 last;
 
 	if (seg->words >= 3 && again && !probe)
 		rd_resync(rs, seq, received);
@@ -614,12 +652,19 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	if (policy->grants && rd_since(rs, now) < 2 * rd_rtt_ns(sk))
 		again = false;
 	joins = rd_is_off(&rs->r) || !before(rs->credit, rs->end);
-	rd_reported(sk, rs, seq, received, cost);
+	came = rd_reported(sk, rs, seq, received, cost);
 	/* The sender expects none of the credits that it does not report. */
 	if (again)
 		rd_learn(sk, rs, rs->credit, 0, cost);
-	if (policy->grants)
-		rd_recount(sk, rs, seg, probe, again ? 0 : rs->credit - seq, cost);
+	unread = rd_unread(rs, seg, probe);
+	if (policy->grants) {
+		s32 left = (again ? 0 : min(rs->credit - seq, want)) - unread;
+		u32 known = rd_recount(sk, rs, seg, probe, left);
+
+		/* Trimmed data makes no use of its credits; granted data may wait in a switch. */
+		came = policy->trims ? max(came, known) : known;
+	}
+	rd_judge(sk, rs, came, cost);
 	/* No more data will arrive that makes TCP send its delayed ACK. */
 	if (!want && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
@@ -627,7 +672,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 		want -= min(want, rd_burst_arrived(sk, rs, joins, probe, now, idle));
 	else if (probe)
 		want += clamp(rd_missing(sk, seg->word[3]), 0, RD_TOKENS_MAX);
-	rs->end = again ? rs->credit + want : seq + want + rd_unread(rs, seg, probe);
+	rs->end = again ? rs->credit + want : seq + want + unread;
 	/* On the queue it would lengthen the waits of the others for no use. */
 	if (!before(rs->credit, rs->end) && rd_is_all_in(rs)) {
 		rd_leave(rs->r.queue, &rs->r);
@@ -651,8 +696,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
  * @sk: the connection, locked and not owned by a process, BH off
  * @gs: its state
  *
- * Permits the repair.  The headers do not count as use of a credit (rd_use.c): a sender that sends
- * nothing else would keep its share.
+ * Permits the repair.
  *
  * Return: number of the report that is about to be sent, before the credit.
  */
@@ -672,6 +716,11 @@ u16 rd_trimmed(struct sock *sk, struct gl_sock *gs)
 		rs->end = rs->credit;
 	}
 	rs->requested_at = now >> RD_REQUESTED_SHIFT;
+	if (policy->grants) {
+		struct rd_terms t = rd_terms_of(sk, rs, now, rd_cost_ps(sk, rs));
+
+		rd_take(rs, &t, 1);
+	}
 	trims->end = ++rs->end;
 	gl_kick(sk, gs);
 	return ++trims->sent;

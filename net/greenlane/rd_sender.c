@@ -305,6 +305,16 @@ static s32 rd_beyond(const struct sock *sk, struct rd_sock *rs)
 	return rd_unasked(sk, rs) - (tp->lost_out - min(tp->lost_out, tp->retrans_out));
 }
 
+/* The fourth word of a request. */
+static u32 rd_account_word(const struct sock *sk, struct rd_sock *rs)
+{
+	const struct rd_policy *policy = rd_transport(rs)->policy;
+	u32 named = policy->trims ? policy->trims(rs)->named : 0;
+	u16 beyond = clamp(rd_beyond(sk, rs), S16_MIN, S16_MAX);
+
+	return FIELD_PREP(RD_NAMED, named) | FIELD_PREP(RD_BEYOND, beyond);
+}
+
 /* Has a burst ended with a probe?  See struct rd_first_rtt. */
 static bool rd_probes(struct sock *sk, struct rd_sock *rs, u32 *word)
 {
@@ -355,10 +365,8 @@ static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 		words = 4;
 		rs->first.probed = rs->first.probed ?: RD_ANSWERS;
 		rd_count(rs, RD_PROBESENT, 1);
-	} else if (rd_transport(rs)->policy->trims) {
-		word[words++] = rd_transport(rs)->policy->trims(rs)->named;
-	} else if (rd_transport(rs)->policy->grants) {
-		word[words++] = rd_beyond(sk, rs);
+	} else if (rd_is_exact(rd_transport(rs)->policy)) {
+		word[words++] = rd_account_word(sk, rs);
 	}
 	rd_follow(sk, rs);
 	rd_expand_sndbuf(sk, rs);

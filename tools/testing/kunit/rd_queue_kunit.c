@@ -560,6 +560,74 @@ static void rd_queue__closed_window(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
 }
 
+/* In the fair queue a receiver with a window also waits for the link. */
+static void rd_queue__paced_windows(struct kunit *test)
+{
+	const u32 full = RD_WINDOW_FULL;
+	u64 now = soon();
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		left[i] = 0;
+		fly(i, 0);
+	}
+	queue.free = now + COST;
+	KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[0], now, now, 0));
+	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + COST - 1));
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + COST), &recv[0]);
+	now += COST;
+	fly(0, full);
+	rd_served(&queue, &recv[0], now, COST, now + 100 * COST, 0);
+	KUNIT_EXPECT_EQ(test, queue.free, now + COST);
+	/* Its window is closed, and opens when data arrives, without an advantage over others. */
+	KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[1], now, now, 0));
+	KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[2], now, now, 0));
+	fly(0, full - 1);
+	KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[0], now, now, 0));
+	for (i = 1; i < 3; i++) {
+		now += COST;
+		KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now), &recv[i]);
+		fly(i, 1);
+		rd_served(&queue, &recv[i], now, COST, now, 0);
+	}
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + COST), &recv[0]);
+	rd_served(&queue, &recv[0], now, 0, RD_NEVER, 0);
+	rd_leave(&queue, &recv[1]);
+	rd_leave(&queue, &recv[2]);
+	KUNIT_EXPECT_EQ(test, queue.out, 0);
+	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
+}
+
+/* The windows of the link are full, and no data arrives: receivers are scheduled at @stall. */
+static void rd_queue__stall(struct kunit *test)
+{
+	u64 now = soon();
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		left[i] = 0;
+		rd_window(&queue, &recv[i], now, 0, 2, now + 100);
+		/* The link is busy. */
+		queue.free = now + COST;
+		KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[i], now, now, 0));
+	}
+	rd_window(&queue, &recv[0], now, RD_WINDOW_FULL, 2, now + 100);
+	/* Each one within the limit extends the time, and data that arrives. */
+	rd_window(&queue, &recv[1], now, RD_WINDOW_FULL, 2, now + 110);
+	KUNIT_EXPECT_EQ(test, queue.stall, now + 110);
+	rd_window(&queue, &recv[1], now, RD_WINDOW_FULL + 2, 2, now + 300);
+	KUNIT_EXPECT_EQ(test, queue.stall, now + 110);
+	rd_window(&queue, &recv[1], now, RD_WINDOW_FULL, 2, now + 150);
+	queue.free = now;
+	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + 149));
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + 150), &recv[0]);
+	rd_served(&queue, &recv[0], now + 150, 0, RD_NEVER, 0);
+	KUNIT_EXPECT_EQ(test, queue.out, RD_WINDOW_FULL);
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + 150), &recv[1]);
+	rd_served(&queue, &recv[1], now + 150, 0, RD_NEVER, 0);
+	KUNIT_EXPECT_EQ(test, queue.out, 0);
+}
+
 /* The level is above those of longer messages with data in flight. */
 static void rd_queue__levels(struct kunit *test)
 {
@@ -597,6 +665,8 @@ static struct kunit_case rd_queue_cases[] = {
 	KUNIT_CASE(rd_queue__random),
 	KUNIT_CASE(rd_queue__windows),
 	KUNIT_CASE(rd_queue__closed_window),
+	KUNIT_CASE(rd_queue__paced_windows),
+	KUNIT_CASE(rd_queue__stall),
 	KUNIT_CASE(rd_queue__levels),
 	{}
 };

@@ -6,59 +6,25 @@
 
 The wire's round trip is 200 us, much longer than the guest's system calls.
 """
-import contextlib
-import itertools
 import random
-import socket
 import time
 
 from lab import tap
-from lab.codepoints import CREDIT, DSCP, REQUEST
-from lab.net import modules
+from lab.codepoints import DSCP, REQUEST
 from lab.tap import case, equal, true, within
 from lab.wire import xpass
-from lab.wire.attack import Attacker
-from lab.wire.hold import hold
-from lab.wire.packet import SYN, data, option
-from lab.wire.sockopt import GREENLANE_BDP, abort, cc_of, info
-from lab.wire.sockopt import option as sockopt
-from lab.wire.wire import MSS, Wire, pattern
+from lab.wire.packet import SYN, data
+from lab.wire.sockopt import cc_of
+from lab.wire.window import RTT, WINDOW, grants, is_grant, lose, small, started, wires
+from lab.wire.wire import MSS, pattern
 
-RTT = 200e-6            # s
-# At 1 Gbit/s: packets of 1538 bytes in that time, with a microsecond of the guest's, and two more.
-WINDOW = (18, 20)
-HOLD = 1.6e-3           # s: eight round trips, for which a closed window is held
 UNSCHEDULED = tuple(DSCP[f"unscheduled{of}"] for of in ("", "_2", "_3"))
 SCHEDULED = tuple(DSCP[f"scheduled{of}"] for of in ("", "_2", "_3", "_4"))
-
-
-def wires(**options):
-    """A wire with this round trip.  One connection is made before: the first takes longer."""
-    wire = Wire(**{"cc": "homa", "tso": False, "rto_min": "200ms", "speed": 1000, **options})
-    wire.connect(999)
-    wire.mark()
-    wire.delay = RTT / 2
-    return wire
-
-
-def small(wire, client, packets=1):
-    """A message has up to this number of unscheduled packets."""
-    sockopt(client, GREENLANE_BDP, packets * MSS[wire.version])
 
 
 def homa(ns):
     """Homa's counters."""
     return {name[4:]: n for name, n in ns.greenlane().items() if name.startswith("Homa")}
-
-
-def is_grant(p):
-    """Does the packet permit data?  Requests have its codepoint, too."""
-    return p.says == CREDIT and not xpass.second_word(p) & xpass.ACCEPTED
-
-
-def grants(wire, port=None):
-    """b's grants: (time, the last packet that it permits)."""
-    return [(p.time, p.words[0]) for p in wire.from_b() if is_grant(p) and port in (None, p.sport)]
 
 
 def requests(wire):
@@ -73,12 +39,6 @@ def quiet(wire, retried=0):
               f"{ns.name}: RTOs, TLPs")
     equal([homa(wire.a)[name] for name in ("Uncredited", "CreditWasted", "RequestRetried")],
           [0, 0, retried], "Uncredited, CreditWasted, RequestRetried")
-
-
-def lose(wire, of, which):
-    """The wire loses these packets, numbered from 1, of those for which of() is true."""
-    number = itertools.count(1)
-    wire.rule = lambda p: bool(of(p)) and next(number) in which
 
 
 def flying(wire, port=None):
@@ -193,18 +153,6 @@ def counted(burst):
         within(flying(wire), WINDOW[0] - 1, max(WINDOW[1], burst), "packets in flight")
 
 
-def started(wire, count, size=60_000):
-    """Connections whose receive window has grown, each with one unscheduled packet."""
-    listener = wire.listen(1001)
-    pairs = [wire.connect(1001, listener=listener) for _ in range(count)]
-    for client, server in pairs:
-        true(wire.transfer(client, server, size), "arrives")
-        small(wire, client)
-    wire.run(5e-3)
-    wire.mark()
-    return pairs
-
-
 def of(client, packets):
     """Those of a's packets that belong to a connection."""
     return [p for p in packets if p.sport == client.getsockname()[1]]
@@ -243,27 +191,6 @@ def stays():
         quiet(wire)
 
 
-@case("senders that request and do not send: others have the link again after the hold",
-      count=(4, 8))
-def claimed(count):
-    with wires() as wire:
-        pairs = started(wire, count + 1)
-        silent = {client.getsockname()[1] for client, _ in pairs[:count]}
-        wire.rule = lambda p: p.from_a and bool(p.len) and p.sport in silent
-        for client, _ in pairs[:count]:
-            client.send(pattern(30_000))
-        wire.run(RTT)
-        began = time.monotonic()
-        client, server = pairs[-1]
-        true(wire.transfer(client, server, 290_000), "arrives")
-        # 2.4 ms of the link.
-        within(time.monotonic() - began, 2.4e-3, 2.4e-3 * 1.3 + 2 * HOLD, "time of 290 kB, s")
-        wire.run(20e-3)
-        began = time.monotonic()
-        true(wire.transfer(client, server, 290_000), "arrives again")
-        within(time.monotonic() - began, 2.4e-3, 4e-3, "time of 290 kB, s")
-
-
 @case("a grant is lost: the next one permits its packets, too", version=(4, 6), which=(1, 4))
 def lost_grant(version, which):
     with wires(version=version) as wire:
@@ -286,234 +213,6 @@ def lost_request(version):
         true(wire.transfer(client, server, 30_000, 20 * RTT), "arrives")
         equal([ns.netstat("TCPTimeouts") for ns in (wire.a, wire.b)], [0, 0], "RTOs")
         within(homa(wire.a)["RequestRetried"], 1, 1, "repeated requests")
-
-
-@case("data is lost: grants repair it, and the window does not shrink for good",
-      version=(4, 6), which=((3,), (1,), (5, 6, 7), tuple(range(20, 60, 3))))
-def lost_data(version, which):
-    with wires(version=version) as wire:
-        client, server = wire.connect()
-        small(wire, client)
-        wire.mark()
-        lose(wire, lambda p: p.from_a and p.len, which)
-        true(wire.transfer(client, server, 400_000, 50e-3), "arrives within 50 ms")
-        equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
-        wire.rule = None
-        wire.run(5e-3)
-        wire.mark()
-        true(wire.transfer(client, server, 400_000), "arrives")
-        within(flying(wire) - grants(wire)[0][1], -2, WINDOW[1], "packets in flight")
-        within(time.monotonic() - wire.seen[0].time, 3.3e-3, 5.5e-3, "time of 400 kB, s")
-
-
-@case("a process that owns the receiver's socket: the window is full when it has released it")
-def owned():
-    with wires() as wire:
-        client, server = wire.connect()
-        small(wire, client)
-        holder = hold(server, 1)
-        client.send(pattern(50_000))
-        wire.run(2e-3)
-        holder.join()
-        equal(wire.receive(server, 50_000, 5e-3), pattern(50_000), "bytes")
-        # The process owns the socket for more than four round trips.
-        quiet(wire, retried=1)
-
-
-@case("forged words of a request: the window stays a window", word=(0, 100, 4096, -100, -5000, 1 << 31))
-def forged_word(word):
-    with wires() as wire:
-        client, server = wire.connect()
-        small(wire, client)
-        true(wire.transfer(client, server, 100_000), "arrives")
-        wire.run(5e-3)
-        sent = homa(wire.b)["CreditSent"]
-        attacker = Attacker(wire, client, server)
-        for _ in range(10):
-            attacker.forge(True, REQUEST, option(REQUEST, sent, sent, 10_000, word))
-        wire.run(0.5e-3)
-        within(homa(wire.b)["CreditSent"] - sent, 0, WINDOW[1], "packets that it has permitted")
-        wire.run(10e-3)
-        began = time.monotonic()
-        true(wire.transfer(client, server, 100_000), "arrives")
-        within(time.monotonic() - began, 0, 10e-3, "time of 100 kB, s")
-
-
-ALONE = 2.55e-3         # s: the time of 290 kB
-
-
-def innocent(wire, pair, limit=1.5 * ALONE):
-    """290 kB on another connection take no longer than alone."""
-    began = time.monotonic()
-    true(wire.transfer(*pair, 290_000, 5), "arrives")
-    within(time.monotonic() - began, 0.9 * ALONE, limit, "time of 290 kB, s")
-
-
-def only_one(wire):
-    """One window of the link may be in flight."""
-    for ns in (wire.a, wire.b):
-        ns.sysctl("net.ipv4.homa_overcommit", 1)
-
-
-def drop(wire, pairs):
-    """Drop the data of these connections, or all that a sends by them."""
-    ports = {client.getsockname()[1] for client, _ in pairs}
-    wire.rule = lambda p: p.from_a and p.sport in ports
-
-
-@case("peers are reset in the middle of their messages: the windows are free at once")
-def resets():
-    with wires() as wire:
-        *pairs, other = started(wire, 9)
-        for client, _ in pairs:
-            client.send(pattern(60_000))
-        wire.run(0.35e-3)
-        abort(*(client for client, _ in pairs))
-        wire.run(20e-3)
-        innocent(wire, other)
-
-
-@case("peers die, and a process owns their sockets when the windows give up", owned=(False, True))
-def dies(owned):
-    with wires() as wire:
-        only_one(wire)
-        *pairs, other = started(wire, 3, 300_000)
-        ports, granted = {client.getsockname()[1] for client, _ in pairs}, set()
-
-        def rule(p):
-            if is_grant(p) and p.dport in ports:
-                granted.add(p.dport)
-            return p.from_a and p.sport in granted
-        wire.rule = rule
-        for client, _ in pairs:
-            client.send(pattern(20_000))
-        wire.run(20e-3, lambda: len(granted) == 2)
-        wire.run(1.2e-3)
-        holders = [hold(server, 2) for _, server in pairs if owned]
-        wire.run(6e-3)
-        for holder in holders:
-            holder.join()
-        wire.run(50e-3)
-        innocent(wire, other)
-
-
-def attacks(wire, pairs):
-    """[(attacker, credits that b has sent)] of idle connections, whose peers are silent from now on."""
-    found = []
-    for client, server in pairs:
-        true(wire.transfer(client, server, 10), "arrives")
-        found.append((Attacker(wire, client, server), info(server)["credits_sent"]))
-    wire.run(50e-3)
-    drop(wire, pairs)
-    return found
-
-
-@case("peers claim data in flight, and stop: the windows are free again")
-def stops():
-    with wires() as wire:
-        *pairs, other = started(wire, 13)
-        found = attacks(wire, pairs)
-        for want, claim, rest in ((1, 6, 20e-3), (0, 7, 20e-3)):
-            for attacker, sent in found:
-                attacker.forge(True, REQUEST, option(REQUEST, sent, sent, want, claim))
-            wire.run(rest)
-        innocent(wire, other)
-
-
-@case("peers that request each millisecond and send nothing lose their windows",
-      word=(0, -100), again=(0, xpass.RETRY))
-def storm(word, again):
-    with wires() as wire:
-        *pairs, (client, server) = started(wire, 5, 300_000)
-        found = attacks(wire, pairs)
-        end = time.monotonic() + 30e-3
-
-        def request():
-            for attacker, credits in found:
-                attacker.forge(True, REQUEST, option(REQUEST, credits, credits, 18 | again, word))
-        while time.monotonic() < end:
-            request()
-            wire.run(1e-3)
-        begun, left, sent, due = time.monotonic(), 290_000, 0, 0
-
-        def step():
-            nonlocal left, sent, due
-            if time.monotonic() >= due:
-                due = time.monotonic() + 1e-3
-                request()
-            with contextlib.suppress(BlockingIOError):
-                sent += client.send(pattern(290_000 - sent)) if sent < 290_000 else 0
-            with contextlib.suppress(BlockingIOError):
-                left -= len(server.recv(1 << 20))
-            return not left
-        true(wire.run(0.2, step), "arrives")
-        within(time.monotonic() - begun, 0.9 * ALONE, 1.6 * ALONE, "time of 290 kB, s")
-
-
-@case("a peer with a round trip of 40 ms dies: it has one window, and the near ones have theirs")
-def far():
-    with wires() as wire:
-        (other,) = started(wire, 1, 300_000)
-        listener = wire.listen(1002)
-        wire.delay = 20e-3
-        pair = wire.connect(1002, listener=listener)
-        wire.run(0.3)
-        true(wire.transfer(*pair, 300_000, 20), "arrives")
-        small(wire, pair[0])
-        wire.run(1)
-        wire.delay = RTT / 2
-        port = pair[0].getsockname()[1]
-        wire.rule = lambda p: p.sport == port and bool(p.len)
-        pair[0].send(pattern(290_000))
-        wire.run(20e-3)
-        innocent(wire, other)
-
-
-@case("all grants of a message are lost: the next request counts", size=(15_000, 20_000))
-def lost_grants(size):
-    with wires() as wire:
-        (pair,) = started(wire, 1, 300_000)
-        seen = []
-
-        def rule(p):
-            if is_grant(p):
-                seen.append(p)
-            return bool(seen) and is_grant(p) and p.time - seen[0].time < 50e-6
-        wire.rule = rule
-        began = time.monotonic()
-        true(wire.transfer(*pair, size), "arrives")
-        within(time.monotonic() - began, 5 * RTT, 7 * RTT, "time, s")
-
-
-@case("small records are granted beyond the link's time: others do not wait for it",
-      cc=("homa", "xpass", "ndp"))
-def records(cc):
-    modules.load_for(cc, cc)
-    with wires() as wire:
-        other = wire.connect(1003, cc=cc, listener=wire.listen(1003, cc=cc))
-        true(wire.transfer(*other, 300_000), "arrives")
-        pairs = started(wire, 4)
-        for client, _ in pairs:
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        end = time.monotonic() + 50e-3
-
-        def step():
-            for client, server in pairs:
-                with contextlib.suppress(BlockingIOError):
-                    for _ in range(40):
-                        client.send(bytes(100), socket.MSG_EOR)
-                with contextlib.suppress(BlockingIOError):
-                    server.recv(1 << 20)
-            return time.monotonic() > end
-        wire.run(1, step)
-        wire.run(20e-3)
-        # One that is judged has no window: the link limits it.
-        drop(wire, pairs[:1])
-        pairs[0][0].send(pattern(25_000))
-        wire.run(30e-3)
-        wire.rule = None
-        for _ in range(5):
-            innocent(wire, other, 1.7 * ALONE)
 
 
 @case("aeolus_homa: a probe ends the burst, and the receiver permits the repair of what was dropped",

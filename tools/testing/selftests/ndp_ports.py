@@ -88,6 +88,22 @@ def aeolus_fair():
         net.no_timer()
 
 
+@case("all hosts send to all: no port queues more than the windows of its host", cc=("ndp", "aeolus_ndp"))
+def crossing(cc):
+    port = PORT if cc == "ndp" else "limit 200k preset aeolus"
+    with Star([10_000] * 5, port=port, cc=cc) as net:
+        flows = [net.flow(src, dst) for src in range(5) for dst in range(5) if src != dst]
+        rates = pump(flows, 8e-3, warm=2e-3)
+        within(sum(rates), 0.8 * 50, 50, "Gbit/s of all hosts")
+        within(jain(rates), 0.95, 1.0, "fairness")
+        net.no_timer()
+        # Two windows, of 40 us each, less the one that is on the way.
+        for number in range(5):
+            green = net.port(number)["colors"]["green"]
+            within(green["peak_backlog"], 0, 60_000, f"bytes of pulled data queued for {number}")
+            equal(sum(green["drops"].values()), 0, "pulled packets dropped")
+
+
 @case("ports that drop instead: TCP finds the losses, and every connection goes on",
       port=("limit 60k", "limit 200k preset aeolus"))
 def dropping(port):

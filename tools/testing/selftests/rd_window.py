@@ -1,0 +1,308 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Windows of receivers, of homa and ndp: lost data, lost credits, peers that die, forge or stop.
+
+	a (client, sends) ---- wire (this program) ---- b (server, grants or pulls)
+"""
+import contextlib
+import socket
+import time
+
+from lab import tap
+from lab.codepoints import REQUEST
+from lab.net import modules
+from lab.tap import case, equal, true, within
+from lab.wire import xpass
+from lab.wire.attack import Attacker
+from lab.wire.hold import hold
+from lab.wire.packet import option
+from lab.wire.sockopt import abort, info
+from lab.wire.window import (ALONE, HOLD, RTT, WINDOW, drop, innocent, is_grant, lose, small,
+                             started, wires)
+from lab.wire.wire import pattern
+
+CCS = ("homa", "ndp")
+
+
+def counters(ns, cc):
+    """The counters of the transport."""
+    return {name[len(cc):]: n for name, n in ns.greenlane().items()
+            if name.startswith(cc.capitalize())}
+
+
+def beyond(packets):
+    """The fourth word of a request whose sender has this number of packets beyond its sequence
+    number in flight, and has received no report."""
+    return (packets & 0xffff) << 16
+
+
+def silence(wire, pairs):
+    """The senders of these connections send nothing but what they request."""
+    ports = {client.getsockname()[1] for client, _ in pairs}
+    wire.rule = lambda p: p.from_a and bool(p.len) and p.sport in ports
+
+
+@case("a sender that requests and does not send: a window is permitted, not its message", cc=CCS,
+      version=(4, 6))
+def one_window(cc, version):
+    with wires(cc, version=version) as wire:
+        ((client, _),) = pairs = started(wire, 1, 300_000)
+        silence(wire, pairs)
+        before = counters(wire.b, cc)["CreditSent"]
+        client.send(pattern(200_000))
+        # The link would carry 40 packets in that time.
+        wire.run(2.5 * RTT)
+        within(counters(wire.b, cc)["CreditSent"] - before, WINDOW[0] - 1, WINDOW[1],
+               "packets that it has permitted")
+
+
+@case("senders that request and do not send, together: the limit of the link", cc=CCS,
+      overcommit=(1, 2, 3))
+def limit(cc, overcommit):
+    with wires(cc) as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl(f"net.ipv4.{cc}_overcommit", overcommit)
+        pairs = started(wire, 6, 300_000)
+        silence(wire, pairs)
+        before = counters(wire.b, cc)["CreditSent"]
+        for client, _ in pairs:
+            client.send(pattern(100_000))
+        wire.run(0.9 * HOLD)
+        # The last one may have a window when the limit is not quite reached.
+        within(counters(wire.b, cc)["CreditSent"] - before, overcommit * (WINDOW[0] - 1),
+               (overcommit + (cc == "homa")) * WINDOW[1], "packets that it has permitted")
+
+
+@case("senders that request and do not send: others have the link again after the hold", cc=CCS, count=(4, 8))
+def claimed(cc, count):
+    with wires(cc) as wire:
+        pairs = started(wire, count + 1)
+        silence(wire, pairs[:count])
+        for client, _ in pairs[:count]:
+            client.send(pattern(30_000))
+        wire.run(RTT)
+        began = time.monotonic()
+        client, server = pairs[-1]
+        true(wire.transfer(client, server, 290_000), "arrives")
+        # 2.4 ms of the link.
+        within(time.monotonic() - began, 2.4e-3, 2.4e-3 * 1.3 + 2 * HOLD, "time of 290 kB, s")
+        wire.run(20e-3)
+        began = time.monotonic()
+        true(wire.transfer(client, server, 290_000), "arrives again")
+        within(time.monotonic() - began, 2.4e-3, 4e-3, "time of 290 kB, s")
+
+
+@case("data is lost: grants repair it, and the window does not shrink for good", cc=CCS, version=(4, 6), which=((3,), (1,), (5, 6, 7), tuple(range(20, 60, 3))))
+def lost_data(cc, version, which):
+    with wires(cc, version=version) as wire:
+        client, server = wire.connect()
+        small(wire, client)
+        wire.mark()
+        lose(wire, lambda p: p.from_a and p.len, which)
+        true(wire.transfer(client, server, 400_000, 50e-3), "arrives within 50 ms")
+        equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
+        wire.rule = None
+        wire.run(5e-3)
+        wire.mark()
+        true(wire.transfer(client, server, 400_000), "arrives")
+        within(time.monotonic() - wire.seen[0].time, 3.3e-3, 5.5e-3, "time of 400 kB, s")
+
+
+@case("a process that owns the receiver's socket: the window is full when it has released it", cc=CCS)
+def owned(cc):
+    with wires(cc) as wire:
+        client, server = wire.connect()
+        small(wire, client)
+        holder = hold(server, 1)
+        client.send(pattern(50_000))
+        wire.run(2e-3)
+        holder.join()
+        equal(wire.receive(server, 50_000, 5e-3), pattern(50_000), "bytes")
+        # The process owns the socket for more than four round trips.
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, TLPs")
+        equal([counters(wire.a, cc)[name] for name in ("Uncredited", "CreditWasted")], [0, 0],
+              "Uncredited, CreditWasted")
+
+
+@case("forged words of a request: the window stays a window", cc=CCS, word=(0, 100, 4096, -100, -5000, 1 << 15))
+def forged_word(cc, word):
+    with wires(cc) as wire:
+        client, server = wire.connect()
+        small(wire, client)
+        true(wire.transfer(client, server, 100_000), "arrives")
+        wire.run(5e-3)
+        sent = counters(wire.b, cc)["CreditSent"]
+        attacker = Attacker(wire, client, server)
+        for _ in range(10):
+            attacker.forge(True, REQUEST, option(REQUEST, sent, sent, 10_000, beyond(word)))
+        wire.run(0.5e-3)
+        within(counters(wire.b, cc)["CreditSent"] - sent, 0, WINDOW[1], "packets that it has permitted")
+        wire.run(10e-3)
+        began = time.monotonic()
+        true(wire.transfer(client, server, 100_000), "arrives")
+        within(time.monotonic() - began, 0, 10e-3, "time of 100 kB, s")
+
+
+@case("peers are reset in the middle of their messages: the windows are free at once", cc=CCS)
+def resets(cc):
+    with wires(cc) as wire:
+        *pairs, other = started(wire, 9)
+        for client, _ in pairs:
+            client.send(pattern(60_000))
+        wire.run(0.35e-3)
+        abort(*(client for client, _ in pairs))
+        wire.run(20e-3)
+        innocent(wire, other)
+
+
+@case("peers die, and a process owns their sockets when the windows give up", cc=CCS, owned=(False, True))
+def dies(cc, owned):
+    with wires(cc) as wire:
+        only_one(wire, cc)
+        *pairs, other = started(wire, 3, 300_000)
+        ports, granted = {client.getsockname()[1] for client, _ in pairs}, set()
+
+        def rule(p):
+            if is_grant(p) and p.dport in ports:
+                granted.add(p.dport)
+            return p.from_a and p.sport in granted
+        wire.rule = rule
+        for client, _ in pairs:
+            client.send(pattern(20_000))
+        wire.run(20e-3, lambda: len(granted) == 2)
+        wire.run(1.2e-3)
+        holders = [hold(server, 2) for _, server in pairs if owned]
+        wire.run(6e-3)
+        for holder in holders:
+            holder.join()
+        wire.run(50e-3)
+        innocent(wire, other)
+
+
+def only_one(wire, cc):
+    """One window of the link may be in flight."""
+    for ns in (wire.a, wire.b):
+        ns.sysctl(f"net.ipv4.{cc}_overcommit", 1)
+
+
+def attacks(wire, pairs):
+    """[(attacker, credits that b has sent)] of idle connections, whose peers are silent from now on."""
+    found = []
+    for client, server in pairs:
+        true(wire.transfer(client, server, 10), "arrives")
+        found.append((Attacker(wire, client, server), info(server)["credits_sent"]))
+    wire.run(50e-3)
+    drop(wire, pairs)
+    return found
+
+
+@case("peers claim data in flight, and stop: the windows are free again", cc=CCS)
+def stops(cc):
+    with wires(cc) as wire:
+        *pairs, other = started(wire, 13)
+        found = attacks(wire, pairs)
+        for want, claim, rest in ((1, 6, 20e-3), (0, 7, 20e-3)):
+            for attacker, sent in found:
+                attacker.forge(True, REQUEST, option(REQUEST, sent, sent, want, beyond(claim)))
+            wire.run(rest)
+        innocent(wire, other)
+
+
+@case("peers that request each millisecond and send nothing lose their windows", cc=CCS, word=(0, -100), again=(0, xpass.RETRY))
+def storm(cc, word, again):
+    with wires(cc) as wire:
+        *pairs, (client, server) = started(wire, 5, 300_000)
+        found = attacks(wire, pairs)
+        end = time.monotonic() + 30e-3
+
+        def request():
+            for attacker, credits in found:
+                attacker.forge(True, REQUEST, option(REQUEST, credits, credits, 18 | again, beyond(word)))
+        while time.monotonic() < end:
+            request()
+            wire.run(1e-3)
+        begun, left, sent, due = time.monotonic(), 290_000, 0, 0
+
+        def step():
+            nonlocal left, sent, due
+            if time.monotonic() >= due:
+                due = time.monotonic() + 1e-3
+                request()
+            with contextlib.suppress(BlockingIOError):
+                sent += client.send(pattern(290_000 - sent)) if sent < 290_000 else 0
+            with contextlib.suppress(BlockingIOError):
+                left -= len(server.recv(1 << 20))
+            return not left
+        true(wire.run(0.2, step), "arrives")
+        within(time.monotonic() - begun, 0.9 * ALONE, 1.6 * ALONE, "time of 290 kB, s")
+
+
+@case("a peer with a round trip of 40 ms dies: it has one window, and the near ones have theirs", cc=CCS)
+def far(cc):
+    with wires(cc) as wire:
+        (other,) = started(wire, 1, 300_000)
+        listener = wire.listen(1002)
+        wire.delay = 20e-3
+        pair = wire.connect(1002, listener=listener)
+        wire.run(0.3)
+        true(wire.transfer(*pair, 300_000, 20), "arrives")
+        small(wire, pair[0])
+        wire.run(1)
+        wire.delay = RTT / 2
+        port = pair[0].getsockname()[1]
+        wire.rule = lambda p: p.sport == port and bool(p.len)
+        pair[0].send(pattern(290_000))
+        wire.run(20e-3)
+        innocent(wire, other)
+
+
+@case("all grants of a message are lost: the next request counts", cc=CCS, size=(15_000, 20_000))
+def lost_grants(cc, size):
+    with wires(cc) as wire:
+        (pair,) = started(wire, 1, 300_000)
+        seen = []
+
+        def rule(p):
+            if is_grant(p):
+                seen.append(p)
+            return bool(seen) and is_grant(p) and p.time - seen[0].time < 50e-6
+        wire.rule = rule
+        began = time.monotonic()
+        true(wire.transfer(*pair, size), "arrives")
+        # A later pull permits the same packets.
+        within(time.monotonic() - began, (5 if cc == "homa" else 2) * RTT, 7 * RTT, "time, s")
+
+
+@case("small records are granted beyond the link's time: others do not wait for it",
+      cc=("homa", "xpass", "ndp"))
+def records(cc):
+    modules.load_for(cc, cc)
+    with wires() as wire:
+        other = wire.connect(1003, cc=cc, listener=wire.listen(1003, cc=cc))
+        true(wire.transfer(*other, 300_000), "arrives")
+        pairs = started(wire, 4)
+        for client, _ in pairs:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        end = time.monotonic() + 50e-3
+
+        def step():
+            for client, server in pairs:
+                with contextlib.suppress(BlockingIOError):
+                    for _ in range(40):
+                        client.send(bytes(100), socket.MSG_EOR)
+                with contextlib.suppress(BlockingIOError):
+                    server.recv(1 << 20)
+            return time.monotonic() > end
+        wire.run(1, step)
+        wire.run(20e-3)
+        # One that is judged has no window: the link limits it.
+        drop(wire, pairs[:1])
+        pairs[0][0].send(pattern(25_000))
+        wire.run(30e-3)
+        wire.rule = None
+        for _ in range(5):
+            innocent(wire, other, 1.7 * ALONE)
+
+
+if __name__ == "__main__":
+    tap.main()
