@@ -36,7 +36,7 @@ RATES = {
     "dart_tenant": (0, 0, 2), "dart_tokens": (0, 4, 4), "dart_short": (0, 8192, 65535),
     "dart_lookahead": (0, 1000, 1_000_000), "dart_trust": (0, 0, 1), "tlt_clock": (0, 0, 2),
     "tlt_crowd": (0, 150, 20_000), "tlt_every": (0, 96, 65535), "tlt_rate": (0, 0, 1_600_000),
-    "ndp_rate": (0, 0, 1_600_000), "ndp_idle": (0, 0, 3_600_000),
+    "ndp_rate": (0, 0, 1_600_000), "ndp_idle": (0, 0, 3_600_000), "ndp_overcommit": (1, 2, 64),
     "homa_rate": (0, 0, 1_600_000), "homa_idle": (0, 0, 3_600_000), "homa_overcommit": (1, 4, 64),
     "homa_short": (0, 1400, (1 << 31) - 1), "homa_medium": (0, 10_000, (1 << 31) - 1),
     "aeolus_idle": (0, 0, 3_600_000), "aeolus_probe": (0, 1, 1),

@@ -6,6 +6,7 @@
 
 The wire's round trip is 200 us, much longer than the guest's system calls.
 """
+import collections
 import itertools
 import random
 import time
@@ -136,6 +137,35 @@ def again(version, times):
         equal(lost, [lost[0]] * (times + 1), "trimmed packets")
         equal(reports(wire), lost, "reports")
         within(took, (times + 1.5) * RTT, (times + 1.8) * RTT, "time until the message is read, s")
+        no_timer(wire)
+
+
+@case("windows of repairs are trimmed: headers make room for pulls as data does", version=(4, 6),
+      packets=(16, 60))
+def trimmed_windows(version, packets):
+    with wires(version=version, speed=1000) as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 300_000), "arrives")
+        sockopt(client, GREENLANE_BDP, 16 * MSS[version])
+        wire.run(5e-3)
+        wire.mark()
+        # More than half of many would look as if the sender did not use its pulls.
+        seen, times = collections.Counter(), 4 if packets == 16 else 1
+
+        def rule(p):
+            if p.from_a and p.len:
+                seen[p.seq] += 1
+                if seen[p.seq] <= times:
+                    cut(p)
+            return False
+        wire.rule = rule
+        payload = pattern(packets * MSS[version])
+        client.send(payload)
+        equal(wire.receive(server, len(payload), 20e-3), payload, "bytes")
+        took = time.monotonic() - wire.seen[0].time
+        # The burst and its repairs, each with the time of its pulls or less; or 120 pulls and a round
+        # trip.
+        within(took / RTT, *((5.5, 6.2) if packets == 16 else (8.4, 9.4)), "round trips")
         no_timer(wire)
 
 

@@ -143,6 +143,25 @@ def forged_word(cc, word):
         within(time.monotonic() - began, 0, 10e-3, "time of 100 kB, s")
 
 
+@case("a sender rests with credits on their way: others have its part of the link at once", cc=CCS)
+def rests(cc):
+    with wires(cc) as wire:
+        only_one(wire, cc)
+        (other,) = started(wire, 1, 300_000)
+        client, server = wire.connect(1002, listener=wire.listen(1002), SO_SNDBUF=50_000)
+        end = time.monotonic() + 3e-3
+
+        def step():
+            with contextlib.suppress(BlockingIOError):
+                if time.monotonic() < end:
+                    client.send(pattern(200_000))
+            with contextlib.suppress(BlockingIOError):
+                server.recv(1 << 20)
+            return time.monotonic() > end and not info(client)["credits_wanted"]
+        wire.run(1.0, step)
+        innocent(wire, other, 1.12 * ALONE)
+
+
 @case("peers are reset in the middle of their messages: the windows are free at once", cc=CCS)
 def resets(cc):
     with wires(cc) as wire:
