@@ -234,7 +234,7 @@ def lint_test(kernel):
     """The quick parts of scripts/lint."""
     outcome = tap.Outcome()
     out, err, status = run([TOP / "scripts/lint", "--kernel", kernel,
-                            "tree", "shell", "python", "words", "build"])
+                            "tree", "shell", "python", "words", "pages", "build"])
     if status:
         outcome.fail(f"exit status {status}")
         outcome.reasons += (out + err).splitlines()
