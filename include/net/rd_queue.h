@@ -92,9 +92,9 @@ struct rd_level {
  * @scheduled: number of credits scheduled
  * @round: position of the round robin in @ready; NULL is its end
  * @rounds: number of completed rounds, the low bits
- * @out: data in flight to receivers with a window: sum of their @charged
+ * @out: data in flight to receivers with a window: sum of their @charged; also read without the lock
  * @limit: of @out
- * @moved: when such data arrived last, ns, low half; also read without the lock
+ * @moved: when such data arrived last, ns, low half; without the lock
  * @stall: if no such data arrives until then while @out is at its limit, its senders are silent, ns
  * @level: the receiver with a window that was scheduled last at each level
  * @timer: fires when the link is free, or for the first of @later or @alarms
@@ -208,7 +208,7 @@ void rd_queue_exit(struct rd_queue *q);
 bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 left);
 void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at, u64 left);
 void rd_leave(struct rd_queue *q, struct rd_receiver *r);
-void rd_window(struct rd_queue *q, struct rd_receiver *r, u64 now, u32 part, u32 slots, u64 at);
+void rd_window(struct rd_queue *q, struct rd_receiver *r, u32 part, u32 slots, u64 at);
 unsigned int rd_level(struct rd_queue *q, const struct rd_receiver *r, u64 now, u64 left, u64 age);
 void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at);
 void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most);

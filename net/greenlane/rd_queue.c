@@ -141,14 +141,12 @@ static bool rd_is_paced(const struct rd_receiver *r)
 }
 
 /* The time until which the windows of the link leave no room for more data of a receiver in @ready;
- * 0 if they do.  If no data arrives for too long, a receiver that the link paces is scheduled, and
- * finds out whether it is one of those whose senders are silent.
+ * 0 if they do.  If no data arrives for too long, receivers are scheduled, and find out which of
+ * them have silent senders.
  */
 static u64 rd_shut_until(const struct rd_queue *q, const struct rd_receiver *r)
 {
-	if (!r->windowed || q->out < q->limit)
-		return 0;
-	return rd_is_paced(r) ? q->stall : RD_NEVER;
+	return r->windowed && q->out >= q->limit ? q->stall : 0;
 }
 
 static void rd_arm(struct rd_queue *q)
@@ -360,17 +358,14 @@ void rd_leave(struct rd_queue *q, struct rd_receiver *r)
  * rd_window() - a receiver's data in flight has changed, or a receiver is about to join the queue
  * @q: its link's queue
  * @r: the receiver, its socket locked
- * @now: ns
  * @part: data in flight, as a part of its window, RD_WINDOW_FULL at most
  * @slots: number of full windows of the link; 0: the link limits this receiver, and not a window
  * @at: if no data arrives until then, its sender is silent, ns
  */
-void rd_window(struct rd_queue *q, struct rd_receiver *r, u64 now, u32 part, u32 slots, u64 at)
+void rd_window(struct rd_queue *q, struct rd_receiver *r, u32 part, u32 slots, u64 at)
 {
 	spin_lock_bh(&q->lock);
-	if (part < r->charged)
-		WRITE_ONCE(q->moved, now);
-	if (part < r->charged || q->out < q->limit)
+	if (slots && (part < r->charged || q->out < q->limit))
 		q->stall = at;
 	q->out += (s64)part - r->charged;
 	r->charged = part;

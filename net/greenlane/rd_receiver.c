@@ -21,6 +21,17 @@
  */
 #define RD_REQUESTED_SHIFT	10
 
+/* In the fair queue a window keeps its part of a busy link for this number of holds, 64 round trips:
+ * a sender has that many windows of others in its NIC.
+ */
+#define RD_HOLDS	8
+
+/* Packets, beside the time by which softirqs are late, that a window of the fair queue has more if it
+ * is alone on the link.  The minimum round trip is that of small packets, and full ones wait for
+ * their last byte at each hop.  Beside others the sum of the windows fills the link.
+ */
+#define RD_SLACK	4
+
 /* No policy waits longer between two credits of a connection. */
 #define RD_GAP_MAX	NSEC_PER_SEC
 
@@ -41,6 +52,7 @@
  * @gap: time between two credits if the connection had the link alone, ns
  * @shortest: the discipline is SRPT
  * @window: packets that may be in flight; 0: the link limits the connection, and not a window
+ * @slack: packets beyond @window, in the fair queue and alone on the link
  * @slots: number of full windows that all connections of the link may have in flight
  * @hold: time for which a closed window keeps its place, ns
  */
@@ -51,6 +63,7 @@ struct rd_terms {
 	u64	gap;
 	bool	shortest;
 	u32	window;
+	u32	slack;
 	u32	slots;
 	u64	hold;
 };
@@ -80,6 +93,8 @@ static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *
 
 		t.window = min_t(u64, div64_u64(rtt, cost) + RD_WINDOW_MORE, RD_TOKENS_MAX);
 		t.slots = policy->slots(sk);
+		if (!t.shortest && data_race(rs->r.queue->out) <= RD_WINDOW_FULL)
+			t.slack = RD_SLACK + div64_u64(RD_CATCH_UP_NS, cost);
 		t.hold = clamp_t(u64, RD_SILENCE * rtt, RD_SILENCE_NS, NSEC_PER_SEC);
 	}
 	return t;
@@ -111,28 +126,29 @@ static u32 rd_since(const struct rd_sock *rs, u64 now)
 	return max_t(s32, (u32)now - rs->next, 0);
 }
 
-/* Time since then, or since data arrived for another window of the link, ns: as long as the link is
- * busy, data may wait in the last band of a switch, and keeps its part.
+/* Time for which a window still keeps its part, ns, if no data arrives.  As long as data arrives for
+ * another window of the link, its own data may wait in the last band of a switch; in the fair queue
+ * it waits behind other data of its sender only, and that has a limit.
  */
-static u32 rd_idle(const struct rd_sock *rs, u64 now)
+static u64 rd_keeps_ns(const struct rd_sock *rs, const struct rd_terms *t)
 {
-	s32 link = (u32)now - READ_ONCE(rs->r.queue->moved);
+	s32 link = (u32)t->now - READ_ONCE(rs->r.queue->moved);
+	u64 own = rd_since(rs, t->now), left = t->hold - min_t(u64, t->hold, min(own, max(link, 0)));
+	u64 most = RD_HOLDS * t->hold;
 
-	return min_t(u32, rd_since(rs, now), max(link, 0));
+	return t->shortest ? left : min(left, most - min(most, own));
 }
 
-/* Has a sender let its pulls wait for so long that it must be silent?  The data of a grant may wait
- * behind shorter messages.
- */
+/* Has a sender let its pulls wait for so long that it must be silent? */
 static bool rd_is_stale(struct rd_sock *rs, const struct rd_terms *t)
 {
-	return t->window && !t->shortest && rd_out(rs) && rd_idle(rs, t->now) >= t->hold;
+	return t->window && !t->shortest && rd_out(rs) && !rd_keeps_ns(rs, t);
 }
 
 /* The time at which a closed window gives up, ns. */
 static u64 rd_give_up_ns(const struct rd_sock *rs, const struct rd_terms *t)
 {
-	return t->now - rd_idle(rs, t->now) + t->hold;
+	return t->now + rd_keeps_ns(rs, t);
 }
 
 /* Update the queue's account, in which no connection has more than its window: a peer may claim any
@@ -142,7 +158,7 @@ static void rd_account(struct rd_sock *rs, const struct rd_terms *t)
 {
 	u32 out = min_t(u32, rd_out(rs), t->window);
 
-	rd_window(rs->r.queue, &rs->r, t->now, t->window ? out * RD_WINDOW_FULL / t->window : 0,
+	rd_window(rs->r.queue, &rs->r, t->window ? out * RD_WINDOW_FULL / t->window : 0,
 		  t->slots, rd_give_up_ns(rs, t));
 }
 
@@ -162,8 +178,10 @@ static void rd_take(struct rd_sock *rs, const struct rd_terms *t, u32 n)
 {
 	struct rd_grants *g = rd_grants_of(rs);
 
-	if (t->window)
+	if (t->window) {
 		rs->next = t->now;
+		WRITE_ONCE(rs->r.queue->moved, t->now);
+	}
 	rd_set_out(rs, t, g->out - min_t(u32, g->out, n), g->granted);
 }
 
@@ -179,14 +197,15 @@ static void rd_arrived(struct sock *sk, struct rd_sock *rs, const struct rd_term
 	rd_take(rs, t, n);
 }
 
-/* Number of packets that a window permits.  Without one the link has permitted one packet, and with
- * the fair queue it permits one at a time.
- */
+/* Number of packets that a window permits.  Without one the link has permitted one packet. */
 static u32 rd_permits(struct rd_sock *rs, const struct rd_terms *t)
 {
+	u32 most;
+
 	if (!t->window)
 		return 1;
-	return t->window - min_t(u32, t->window, rd_out(rs));
+	most = t->window + t->slack;
+	return most - min_t(u32, most, rd_out(rs));
 }
 
 /* Has all data that was permitted arrived? */
@@ -327,15 +346,15 @@ static u32 rd_level_word(const struct rd_sock *rs, const struct rd_terms *t)
 }
 
 /* The queue has scheduled a connection that may not send a credit: it leaves.  If its window was
- * closed for too long, others may have its part.  Its data may wait behind shorter messages, so
- * only a request for more without that data is a reason to judge it: rd_recount().  But a request
- * may have closed the window since it was in the queue: it stays.
+ * closed for too long, others may have its part.  The data of a grant may wait behind shorter
+ * messages, so only a request for more without that data is a reason to judge its sender:
+ * rd_recount().  But a request may have closed the window since it was in the queue: it stays.
  */
 static void rd_give_up(struct rd_sock *rs, const struct rd_terms *t)
 {
 	u64 at = RD_NEVER;
 
-	if (t->window && rd_idle(rs, t->now) < t->hold)
+	if (t->window && rd_keeps_ns(rs, t))
 		at = rd_give_up_ns(rs, t);
 	/* Without a window it cannot keep others waiting again, until it uses its pulls. */
 	if (rd_is_stale(rs, t))
@@ -420,6 +439,9 @@ static void rd_enqueue(struct sock *sk, struct rd_sock *rs, const struct rd_term
 		if (!rd_want(rs->r.queue, &rs->r, t->now, rd_from(rs, t), rd_left_ns(rs, t)))
 			break;
 		rd_issue(sk, rs, t);
+		/* It has given up. */
+		if (rd_is_off(&rs->r))
+			break;
 	}
 }
 
@@ -520,13 +542,13 @@ static u32 rd_reported(struct sock *sk, struct rd_sock *rs, u32 seq, u32 receive
 }
 
 /* A request has arrived: count the packets that are in flight, or will be without a new credit.
- * The peer will use @credits that have not arrived yet, less packets that it does not know to be
- * trimmed.  Data before a probe has arrived, or is lost.
+ * Of @credits that have not arrived yet the peer will use those up to @used, less packets that it
+ * does not know to be trimmed.  Data before a probe has arrived, or is lost.
  *
  * Return: number of permitted packets that have arrived since the last request, or will not arrive.
  */
 static u32 rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe,
-		      s32 credits)
+		      u32 credits, s32 used)
 {
 	struct rd_grants *g = rd_grants_of(rs);
 	u32 segs = tcp_sk(sk)->data_segs_in, had = g->out - min_t(u32, g->out, segs - g->segs);
@@ -539,12 +561,12 @@ static u32 rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg *
 		more = (s16)FIELD_GET(RD_BEYOND, seg->word[3]);
 	/* Lost packets are among those that were sent. */
 	sent = max(sent + more, min(sent, 0));
-	out = max_t(s32, sent + credits, 0);
+	out = max_t(s32, sent + used, 0);
 	g->segs = segs;
 	g->out = min_t(u32, out, U16_MAX);
 	g->granted = min_t(u32, granted, g->out);
 	/* Granted packets that are no longer expected, and have not arrived, count as not sent. */
-	lost = had - min(had, out);
+	lost = had - min(had, out + max_t(s32, credits - used, 0));
 	lost -= min(lost, had - granted);
 	return segs - rs->use.segs + lost;
 }
@@ -658,8 +680,9 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 		rd_learn(sk, rs, rs->credit, 0, cost);
 	unread = rd_unread(rs, seg, probe);
 	if (policy->grants) {
-		s32 left = (again ? 0 : min(rs->credit - seq, want)) - unread;
-		u32 known = rd_recount(sk, rs, seg, probe, left);
+		u32 credits = again ? 0 : rs->credit - seq;
+		s32 used = min(credits, want + unread) - unread;
+		u32 known = rd_recount(sk, rs, seg, probe, credits, used);
 
 		/* Trimmed data makes no use of its credits; granted data may wait in a switch. */
 		came = policy->trims ? max(came, known) : known;

@@ -19,7 +19,7 @@ from lab.wire.packet import option
 from lab.wire.sockopt import abort, info
 from lab.wire.window import (ALONE, HOLD, RTT, WINDOW, drop, innocent, is_grant, lose, small,
                              started, wires)
-from lab.wire.wire import pattern
+from lab.wire.wire import Wire, pattern
 
 CCS = ("homa", "ndp")
 
@@ -34,6 +34,12 @@ def beyond(packets):
     """The fourth word of a request whose sender has this number of packets beyond its sequence
     number in flight, and has received no report."""
     return (packets & 0xffff) << 16
+
+
+def only_one(wire, cc):
+    """One window of the link may be in flight."""
+    for ns in (wire.a, wire.b):
+        ns.sysctl(f"net.ipv4.{cc}_overcommit", 1)
 
 
 def silence(wire, pairs):
@@ -52,7 +58,9 @@ def one_window(cc, version):
         client.send(pattern(200_000))
         # The link would carry 40 packets in that time.
         wire.run(2.5 * RTT)
-        within(counters(wire.b, cc)["CreditSent"] - before, WINDOW[0] - 1, WINDOW[1],
+        # Alone on the link it may have four packets more, and those of 10 us.
+        slack = 4 if cc == "ndp" else 0
+        within(counters(wire.b, cc)["CreditSent"] - before, WINDOW[0] - 1 + slack, WINDOW[1] + slack,
                "packets that it has permitted")
 
 
@@ -84,8 +92,9 @@ def claimed(cc, count):
         began = time.monotonic()
         client, server = pairs[-1]
         true(wire.transfer(client, server, 290_000), "arrives")
-        # 2.4 ms of the link.
-        within(time.monotonic() - began, 2.4e-3, 2.4e-3 * 1.3 + 2 * HOLD, "time of 290 kB, s")
+        # 2.4 ms of the link.  At each hold the link is free of silent senders, and pulls others.
+        holds = 2 if cc == "homa" else count // 2
+        within(time.monotonic() - began, 2.4e-3, 2.4e-3 * 1.3 + holds * HOLD, "time of 290 kB, s")
         wire.run(20e-3)
         began = time.monotonic()
         true(wire.transfer(client, server, 290_000), "arrives again")
@@ -162,6 +171,100 @@ def rests(cc):
         innocent(wire, other, 1.12 * ALONE)
 
 
+def attacks(wire, pairs):
+    """[(attacker, credits that b has sent)] of idle connections, whose peers are silent from now on."""
+    found = []
+    for client, server in pairs:
+        true(wire.transfer(client, server, 10), "arrives")
+        found.append((Attacker(wire, client, server), info(server)["credits_sent"]))
+    wire.run(50e-3)
+    drop(wire, pairs)
+    return found
+
+
+def die_behind(wire, pairs, size):
+    """The peers of these connections request data, and die while it is permitted."""
+    silence(wire, pairs)
+    for client, _ in pairs:
+        client.send(pattern(size))
+    wire.run(0.6 * RTT)
+    drop(wire, pairs)
+
+
+def at_distance(wire, rtt, count):
+    """Connections over this round trip, as started()."""
+    listener = wire.listen(1002)
+    wire.delay = rtt / 2
+    wire.run(2 * rtt)
+    pairs = [wire.connect(1002, listener=listener) for _ in range(count)]
+    for client, server in pairs:
+        true(wire.transfer(client, server, 300_000, 20), "arrives")
+        small(wire, client)
+    wire.run(50e-3)
+    wire.delay = RTT / 2
+    wire.run(rtt)
+    return pairs
+
+
+@case("two peers die: others, which keep the link busy, have their parts before long", cc=CCS,
+      rtt=(200e-6, 260e-6, 2e-3))
+def two_die(cc, rtt):
+    with wires(cc) as wire:
+        (other,) = started(wire, 1, 300_000)
+        die_behind(wire, at_distance(wire, rtt, 2), 290_000)
+        for limit in (3, 1.5):
+            began = time.monotonic()
+            true(wire.transfer(*other, 10 * 290_000, 5), "arrives")
+            within(time.monotonic() - began, 8 * ALONE, limit * 10 * ALONE, "time of 2.9 MB, s")
+
+
+@case("two peers request less than a window, and die", cc=CCS, want=(14, 17))
+def less(cc, want):
+    with wires(cc) as wire:
+        *pairs, other = started(wire, 3, 300_000)
+        for attacker, sent in attacks(wire, pairs):
+            attacker.forge(True, REQUEST, option(REQUEST, sent, sent, want, 0))
+        for limit in (2, 1.5):
+            began = time.monotonic()
+            true(wire.transfer(*other, 10 * 290_000, 5), "arrives")
+            within(time.monotonic() - began, 8 * ALONE, limit * 10 * ALONE, "time of 2.9 MB, s")
+
+
+@case("four peers of ndp die beside another transport, with one limit of the link",
+      cc=("homa", "xpass"), rtt=(200e-6, 40e-3))
+def beside(cc, rtt):
+    modules.load_for(cc, cc)
+    with wires("ndp") as wire:
+        for ns in (wire.a, wire.b):
+            ns.sysctl("net.ipv4.ndp_overcommit", 2)
+            if cc == "homa":
+                ns.sysctl("net.ipv4.homa_overcommit", 2)
+        other = wire.connect(1003, cc=cc, listener=wire.listen(1003, cc=cc))
+        true(wire.transfer(*other, 300_000), "arrives")
+        die_behind(wire, at_distance(wire, rtt, 4), 290_000)
+        wire.run(20 * 12.3e-6)
+        for limit in (5, 3, 1.5):
+            innocent(wire, other, limit * ALONE)
+
+
+@case("one flow over links in a row, where full packets take longer than the handshake's",
+      rtt=(10e-6, 50e-6), links=(0, 4), speed=(1000, 10_000))
+def in_a_row(rtt, links, speed):
+    with Wire(cc="ndp", tso=False, rto_min="200ms", speed=speed) as wire:
+        wire.delay = rtt / 2
+        pair = wire.connect()
+
+        def rule(p):
+            p.late = links * p.len * 8e-6 / speed if p.len else 0
+            return False
+        wire.rule = rule
+        true(wire.transfer(*pair, 300_000), "arrives")
+        wire.run(5e-3)
+        began = time.monotonic()
+        true(wire.transfer(*pair, 2_900_000), "arrives")
+        within(2.9e6 * 8e-6 / speed / (time.monotonic() - began), 0.88, 1, "of the link")
+
+
 @case("peers are reset in the middle of their messages: the windows are free at once", cc=CCS)
 def resets(cc):
     with wires(cc) as wire:
@@ -196,23 +299,6 @@ def dies(cc, owned):
             holder.join()
         wire.run(50e-3)
         innocent(wire, other)
-
-
-def only_one(wire, cc):
-    """One window of the link may be in flight."""
-    for ns in (wire.a, wire.b):
-        ns.sysctl(f"net.ipv4.{cc}_overcommit", 1)
-
-
-def attacks(wire, pairs):
-    """[(attacker, credits that b has sent)] of idle connections, whose peers are silent from now on."""
-    found = []
-    for client, server in pairs:
-        true(wire.transfer(client, server, 10), "arrives")
-        found.append((Attacker(wire, client, server), info(server)["credits_sent"]))
-    wire.run(50e-3)
-    drop(wire, pairs)
-    return found
 
 
 @case("peers claim data in flight, and stop: the windows are free again", cc=CCS)
@@ -260,16 +346,8 @@ def storm(cc, word, again):
 def far(cc):
     with wires(cc) as wire:
         (other,) = started(wire, 1, 300_000)
-        listener = wire.listen(1002)
-        wire.delay = 20e-3
-        pair = wire.connect(1002, listener=listener)
-        wire.run(0.3)
-        true(wire.transfer(*pair, 300_000, 20), "arrives")
-        small(wire, pair[0])
-        wire.run(1)
-        wire.delay = RTT / 2
-        port = pair[0].getsockname()[1]
-        wire.rule = lambda p: p.sport == port and bool(p.len)
+        (pair,) = pairs = at_distance(wire, 40e-3, 1)
+        silence(wire, pairs)
         pair[0].send(pattern(290_000))
         wire.run(20e-3)
         innocent(wire, other)
