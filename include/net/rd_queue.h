@@ -92,7 +92,8 @@ struct rd_level {
  * @scheduled: number of credits scheduled
  * @round: position of the round robin in @ready; NULL is its end
  * @rounds: number of completed rounds, the low bits
- * @out: data in flight to receivers with a window: sum of their @charged; also read without the lock
+ * @out: data in flight to receivers with a window: sum of their @charged; also read without the
+ *	lock
  * @limit: of @out
  * @moved: when such data arrived last, ns, low half; without the lock
  * @stall: if no such data arrives until then while @out is at its limit, its senders are silent, ns

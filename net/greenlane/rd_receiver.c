@@ -21,13 +21,13 @@
  */
 #define RD_REQUESTED_SHIFT	10
 
-/* In the fair queue a window keeps its part of a busy link for this number of holds, 64 round trips:
- * a sender has that many windows of others in its NIC.
+/* In the fair queue a window keeps its part of a busy link for this number of holds, 64 round
+ * trips: a sender may have as many windows of others in its NIC.
  */
 #define RD_HOLDS	8
 
-/* Packets, beside the time by which softirqs are late, that a window of the fair queue has more if it
- * is alone on the link.  The minimum round trip is that of small packets, and full ones wait for
+/* Packets, beside the time by which softirqs are late, that a window of the fair queue has more if
+ * it is alone on the link.  The minimum round trip is that of small packets, and full ones wait for
  * their last byte at each hop.  Beside others the sum of the windows fills the link.
  */
 #define RD_SLACK	4
@@ -93,6 +93,7 @@ static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *
 
 		t.window = min_t(u64, div64_u64(rtt, cost) + RD_WINDOW_MORE, RD_TOKENS_MAX);
 		t.slots = policy->slots(sk);
+		/* The link may be shared, or alone, a moment later. */
 		if (!t.shortest && data_race(rs->r.queue->out) <= RD_WINDOW_FULL)
 			t.slack = RD_SLACK + div64_u64(RD_CATCH_UP_NS, cost);
 		t.hold = clamp_t(u64, RD_SILENCE * rtt, RD_SILENCE_NS, NSEC_PER_SEC);
@@ -126,15 +127,15 @@ static u32 rd_since(const struct rd_sock *rs, u64 now)
 	return max_t(s32, (u32)now - rs->next, 0);
 }
 
-/* Time for which a window still keeps its part, ns, if no data arrives.  As long as data arrives for
- * another window of the link, its own data may wait in the last band of a switch; in the fair queue
- * it waits behind other data of its sender only, and that has a limit.
+/* Time for which a window still keeps its part, ns, if no data arrives.  As long as data arrives
+ * for another window of the link, its own data may wait in the last band of a switch; in the fair
+ * queue it waits behind other data of its sender only, and that has a limit.
  */
 static u64 rd_keeps_ns(const struct rd_sock *rs, const struct rd_terms *t)
 {
 	s32 link = (u32)t->now - READ_ONCE(rs->r.queue->moved);
-	u64 own = rd_since(rs, t->now), left = t->hold - min_t(u64, t->hold, min(own, max(link, 0)));
-	u64 most = RD_HOLDS * t->hold;
+	u64 own = rd_since(rs, t->now), most = RD_HOLDS * t->hold;
+	u64 left = t->hold - min3(t->hold, own, (u64)max(link, 0));
 
 	return t->shortest ? left : min(left, most - min(most, own));
 }
