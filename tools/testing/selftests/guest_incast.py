@@ -171,7 +171,9 @@ def pulled():
         equal([row["unfinished"], row["timeouts"], row["drops_green"]], [0, 0, 0],
               f"{cc}, {flows} flows: flows that do not end, RTOs, pulled packets dropped")
         within(row["ratio"], 1, 1.07, f"{cc}, {flows} flows: 99.9th percentile / ideal")
-        within(row["peak"], 0, 30_000, f"{cc}, {flows} flows: longest queue, bytes")
+        # 15 kB where hosts send pulled data before the bursts of other connections; else what a
+        # burst has delayed arrives at once.  1.8 MB without time for requests (rd_yield_header()).
+        within(row["peak"], 0, 60_000, f"{cc}, {flows} flows: longest queue, bytes")
 
 
 @case("TLT, 750 flows at a port that holds 300 important packets: the flows' rates are equal")
