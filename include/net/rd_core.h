@@ -271,7 +271,8 @@ struct rd_use {
 /**
  * struct rd_grants - a receiver's account of one sender's data in flight
  * @segs: TCP's data_segs_in when @out was right
- * @out: packets that were permitted or sent without a permit, and have not arrived
+ * @out: packets that were permitted or sent without a permit, and have not arrived, neither they
+ *	nor, if a port trimmed them, their headers
  * @granted: those that were permitted; the others are counted as the first to arrive
  *
  * The socket lock protects all fields.
