@@ -95,7 +95,7 @@ struct rd_level {
  * @out: data in flight to receivers with a window: sum of their @charged; also read without the
  *	lock
  * @limit: of @out
- * @moved: when such data arrived last, ns, low half; without the lock
+ * @moved: when such data arrived last, or was found lost, ns, low half; without the lock
  * @stall: if no such data arrives until then while @out is at its limit, its senders are silent, ns
  * @level: the receiver with a window that was scheduled last at each level
  * @timer: fires when the link is free, or for the first of @later or @alarms
@@ -162,8 +162,8 @@ enum rd_state {
  * @rounds: the queue's @rounds when the round robin scheduled it last, or when it joined
  * @queue: its link's queue; the socket's lock
  *
- * The queue's lock protects all other fields.  The socket's lock alone suffices to read @at, and
- * whether @state is RD_OFF.
+ * The queue's lock protects all other fields.  The socket's lock alone suffices to read @at, @charged,
+ * and whether @state is RD_OFF.
  */
 struct rd_receiver {
 	struct rb_node		node;
@@ -209,7 +209,8 @@ void rd_queue_exit(struct rd_queue *q);
 bool rd_want(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 at, u64 left);
 void rd_served(struct rd_queue *q, struct rd_receiver *r, u64 now, u64 cost, u64 at, u64 left);
 void rd_leave(struct rd_queue *q, struct rd_receiver *r);
-void rd_window(struct rd_queue *q, struct rd_receiver *r, u32 part, u32 slots, u64 at);
+void rd_window(struct rd_queue *q, struct rd_receiver *r, u32 part, u32 slots, u64 at,
+	       u64 stall);
 unsigned int rd_level(struct rd_queue *q, const struct rd_receiver *r, u64 now, u64 left, u64 age);
 void rd_alarm_set(struct rd_queue *q, struct rd_alarm *a, u64 at);
 void rd_yield(struct rd_queue *q, u64 now, u64 cost, u64 most);

@@ -140,24 +140,55 @@ static bool rd_is_paced(const struct rd_receiver *r)
 	return !r->windowed || !r->shortest;
 }
 
-/* The time until which the windows of the link leave no room for more data of a receiver in @ready;
- * 0 if they do.  If no data arrives for too long, receivers are scheduled, and find out which of
- * them have silent senders.
- */
-static u64 rd_shut_until(const struct rd_queue *q, const struct rd_receiver *r)
+/* Do the windows of the link leave no room for more data of this receiver? */
+static bool rd_is_shut(const struct rd_queue *q, const struct rd_receiver *r)
 {
-	return r->windowed && q->out >= q->limit ? q->stall : 0;
+	return r->windowed && q->out >= q->limit;
+}
+
+/* The first receiver in @ready of the fair queue. */
+static struct rd_receiver *rd_first_fair(const struct rd_queue *q)
+{
+	struct rb_node *p = q->ready.rb_root.rb_node;
+	struct rd_receiver *first = NULL;
+
+	while (p) {
+		struct rd_receiver *r = rb_entry(p, struct rd_receiver, node);
+
+		if (!r->shortest)
+			first = r;
+		p = r->shortest ? p->rb_right : p->rb_left;
+	}
+	return first;
+}
+
+/* The receiver in @ready to schedule next, at @at; or NULL, and RD_NEVER.  While the windows are full, this is the
+ * first one of the fair queue.  If it has a window itself, it is scheduled when no data has arrived
+ * for too long, and finds out whether its own sender is silent.
+ */
+static struct rd_receiver *rd_head(const struct rd_queue *q, u64 *at)
+{
+	struct rd_receiver *r = rd_first(&q->ready);
+
+	if (r && rd_is_shut(q, r))
+		r = rd_first_fair(q);
+	if (!r)
+		*at = RD_NEVER;
+	else if (rd_is_shut(q, r))
+		*at = max(q->free, q->stall);
+	else
+		*at = rd_is_paced(r) ? q->free : r->at;
+	return r;
 }
 
 static void rd_arm(struct rd_queue *q)
 {
-	const struct rd_receiver *ready = rd_first(&q->ready);
 	const struct rd_receiver *later = rd_first(&q->later);
 	const struct rd_alarm *alarm = rd_first_alarm(q);
-	u64 at = RD_NEVER;
+	const struct rd_receiver *ready;
+	u64 at;
 
-	if (ready)
-		at = max(rd_shut_until(q, ready), rd_is_paced(ready) ? q->free : ready->at);
+	ready = rd_head(q, &at);
 	if (later && (!ready || ready->windowed))
 		at = min(at, later->windowed ? later->at : max(q->free, later->at));
 	if (alarm)
@@ -208,11 +239,12 @@ static struct rd_receiver *rd_round(struct rd_queue *q)
 static struct rd_receiver *rd_next(struct rd_queue *q, u64 now)
 {
 	struct rd_receiver *first = rd_wake(q, now);
+	u64 at;
 
 	if (first)
 		return first;
-	first = rd_first(&q->ready);
-	if (!first || rd_shut_until(q, first) > now || (rd_is_paced(first) && q->free > now))
+	first = rd_head(q, &at);
+	if (!first || at > now)
 		return NULL;
 	if (!first->shortest || (q->scheduled + 1) % RD_ROUND)
 		return first;
@@ -360,13 +392,15 @@ void rd_leave(struct rd_queue *q, struct rd_receiver *r)
  * @r: the receiver, its socket locked
  * @part: data in flight, as a part of its window, RD_WINDOW_FULL at most
  * @slots: number of full windows of the link; 0: the link limits this receiver, and not a window
- * @at: if no data arrives until then, its sender is silent, ns
+ * @at: if its window is closed: it gives up, ns
+ * @stall: if no data arrives for the link until then, some senders are silent, ns
  */
-void rd_window(struct rd_queue *q, struct rd_receiver *r, u32 part, u32 slots, u64 at)
+void rd_window(struct rd_queue *q, struct rd_receiver *r, u32 part, u32 slots, u64 at,
+	       u64 stall)
 {
 	spin_lock_bh(&q->lock);
 	if (slots && (part < r->charged || q->out < q->limit))
-		q->stall = at;
+		q->stall = stall;
 	q->out += (s64)part - r->charged;
 	r->charged = part;
 	if (slots)

@@ -158,9 +158,11 @@ static u64 rd_give_up_ns(const struct rd_sock *rs, const struct rd_terms *t)
 static void rd_account(struct rd_sock *rs, const struct rd_terms *t)
 {
 	u32 out = min_t(u32, rd_out(rs), t->window);
+	u32 part = t->window ? out * RD_WINDOW_FULL / t->window : 0;
 
-	rd_window(rs->r.queue, &rs->r, t->window ? out * RD_WINDOW_FULL / t->window : 0,
-		  t->slots, rd_give_up_ns(rs, t));
+	if (part < rs->r.charged)
+		WRITE_ONCE(rs->r.queue->moved, t->now);
+	rd_window(rs->r.queue, &rs->r, part, t->slots, rd_give_up_ns(rs, t), t->now + t->hold);
 }
 
 /* Set the number of packets in flight.  A receiver that is off is not in the queue's account. */
@@ -179,10 +181,8 @@ static void rd_take(struct rd_sock *rs, const struct rd_terms *t, u32 n)
 {
 	struct rd_grants *g = rd_grants_of(rs);
 
-	if (t->window) {
+	if (t->window)
 		rs->next = t->now;
-		WRITE_ONCE(rs->r.queue->moved, t->now);
-	}
 	rd_set_out(rs, t, g->out - min_t(u32, g->out, n), g->granted);
 }
 

@@ -503,8 +503,7 @@ static void rd_queue__random(struct kunit *test)
 /* Receiver @i has a window, and @part of it in flight. */
 static void fly(int i, u32 part)
 {
-	rd_window(&queue, &recv[i], part, 2, recv[i].at);
-	queue.stall = RD_NEVER;
+	rd_window(&queue, &recv[i], part, 2, recv[i].at, RD_NEVER);
 }
 
 /* The windows of all receivers together have a limit, and the shortest message is the next one. */
@@ -553,7 +552,7 @@ static void rd_queue__closed_window(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[0], now, now + 10, left[0]));
 	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + 9));
 	/* Some of its data arrives, which extends the time. */
-	rd_window(&queue, &recv[0], 2 * RD_WINDOW_FULL, 2, now + 20);
+	rd_window(&queue, &recv[0], 2 * RD_WINDOW_FULL, 2, now + 20, RD_NEVER);
 	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + 19));
 	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + 20), &recv[0]);
 	rd_served(&queue, &recv[0], now + 20, 0, RD_NEVER, 0);
@@ -607,18 +606,18 @@ static void rd_queue__stall(struct kunit *test)
 
 	for (i = 0; i < 2; i++) {
 		left[i] = 0;
-		rd_window(&queue, &recv[i], 0, 2, now + 100);
+		rd_window(&queue, &recv[i], 0, 2, 0, now + 100);
 		/* The link is busy. */
 		queue.free = now + COST;
 		KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[i], now, now, 0));
 	}
-	rd_window(&queue, &recv[0], RD_WINDOW_FULL, 2, now + 100);
+	rd_window(&queue, &recv[0], RD_WINDOW_FULL, 2, 0, now + 100);
 	/* Each one within the limit extends the time, and data that arrives. */
-	rd_window(&queue, &recv[1], RD_WINDOW_FULL, 2, now + 110);
+	rd_window(&queue, &recv[1], RD_WINDOW_FULL, 2, 0, now + 110);
 	KUNIT_EXPECT_EQ(test, queue.stall, now + 110);
-	rd_window(&queue, &recv[1], RD_WINDOW_FULL + 2, 2, now + 300);
+	rd_window(&queue, &recv[1], RD_WINDOW_FULL + 2, 2, 0, now + 300);
 	KUNIT_EXPECT_EQ(test, queue.stall, now + 110);
-	rd_window(&queue, &recv[1], RD_WINDOW_FULL, 2, now + 150);
+	rd_window(&queue, &recv[1], RD_WINDOW_FULL, 2, 0, now + 150);
 	queue.free = now;
 	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + 149));
 	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + 150), &recv[0]);
