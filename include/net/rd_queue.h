@@ -162,8 +162,8 @@ enum rd_state {
  * @rounds: the queue's @rounds when the round robin scheduled it last, or when it joined
  * @queue: its link's queue; the socket's lock
  *
- * The queue's lock protects all other fields.  The socket's lock alone suffices to read @at, @charged,
- * and whether @state is RD_OFF.
+ * The queue's lock protects all other fields.  The socket's lock alone suffices to read @at,
+ * @charged, and whether @state is RD_OFF.
  */
 struct rd_receiver {
 	struct rb_node		node;

@@ -162,9 +162,9 @@ static struct rd_receiver *rd_first_fair(const struct rd_queue *q)
 	return first;
 }
 
-/* The receiver in @ready to schedule next, at @at; or NULL, and RD_NEVER.  While the windows are full, this is the
- * first one of the fair queue.  If it has a window itself, it is scheduled when no data has arrived
- * for too long, and finds out whether its own sender is silent.
+/* The receiver in @ready to schedule next, at @at; or NULL, and RD_NEVER.  While the windows are
+ * full, this is the first one of the fair queue.  If it has a window itself, it is scheduled when
+ * no data has arrived for too long, and finds out whether its own sender is silent.
  */
 static struct rd_receiver *rd_head(const struct rd_queue *q, u64 *at)
 {

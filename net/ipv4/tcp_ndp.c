@@ -39,8 +39,8 @@
 #include <net/gl_compat.h>
 
 /* Windows of a link that may be in flight, by default.  One fills the link if each sender sends at
- * once, but some are busy with other receivers: at load 80, 16 hosts, one carries 0.93 of what two
- * carry, and four 1.04, but short flows take 1.2 times as long (results.rst, *NDP*).
+ * once, but some are busy with other receivers: at load 80, 16 hosts, one carries 0.95 of what two
+ * carry, but short flows take 0.6 of the time (results.rst, *NDP*).
  */
 #define NDP_OVERCOMMIT		2
 
