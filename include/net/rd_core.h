@@ -270,7 +270,8 @@ struct rd_use {
 
 /**
  * struct rd_grants - a receiver's account of one sender's data in flight
- * @segs: TCP's data_segs_in when @out was right
+ * @segs: TCP's data_segs_in when @out was right, less packets of which only headers have arrived
+ *	since
  * @out: packets that were permitted or sent without a permit, and have not arrived, neither they
  *	nor, if a port trimmed them, their headers
  * @granted: those that were permitted; the others are counted as the first to arrive

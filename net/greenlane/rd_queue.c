@@ -14,7 +14,8 @@
  * flight, and with SRPT for nothing else.  While its window is closed it is in @later, until it
  * gives up.
  *
- * The queue is work-conserving: while a receiver has a credit due, the link does not idle.
+ * The queue is work-conserving: while a receiver has a credit due, and the windows have room, the
+ * link does not idle.
  *
  * The timer removes a receiver from the queue under the queue's lock, drops that lock, and then
  * takes the socket's: a packet's handler holds the socket's lock when it takes the queue's.  A

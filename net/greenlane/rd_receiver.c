@@ -22,7 +22,7 @@
 #define RD_REQUESTED_SHIFT	10
 
 /* In the fair queue a window keeps its part of a busy link for this number of holds, 64 round
- * trips: a sender may have as many windows of others in its NIC.
+ * trips: the sender's NIC may queue as many windows of others.
  */
 #define RD_HOLDS	8
 
@@ -176,17 +176,7 @@ static void rd_set_out(struct rd_sock *rs, const struct rd_terms *t, u32 out, u3
 		rd_account(rs, t);
 }
 
-/* Packets have arrived. */
-static void rd_take(struct rd_sock *rs, const struct rd_terms *t, u32 n)
-{
-	struct rd_grants *g = rd_grants_of(rs);
-
-	if (t->window)
-		rs->next = t->now;
-	rd_set_out(rs, t, g->out - min_t(u32, g->out, n), g->granted);
-}
-
-/* Data has arrived. */
+/* Data has arrived, or trimmed headers: rd_trimmed(). */
 static void rd_arrived(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
 {
 	struct rd_grants *g = rd_grants_of(rs);
@@ -195,7 +185,9 @@ static void rd_arrived(struct sock *sk, struct rd_sock *rs, const struct rd_term
 	if (!n)
 		return;
 	g->segs = segs;
-	rd_take(rs, t, n);
+	if (t->window)
+		rs->next = t->now;
+	rd_set_out(rs, t, g->out - min(g->out, n), g->granted);
 }
 
 /* Number of packets that a window permits.  Without one the link has permitted one packet. */
@@ -740,11 +732,9 @@ u16 rd_trimmed(struct sock *sk, struct gl_sock *gs)
 		rs->end = rs->credit;
 	}
 	rs->requested_at = now >> RD_REQUESTED_SHIFT;
-	if (policy->grants) {
-		struct rd_terms t = rd_terms_of(sk, rs, now, rd_cost_ps(sk, rs));
-
-		rd_take(rs, &t, 1);
-	}
+	/* A packet more has arrived than TCP counts. */
+	if (policy->grants)
+		rd_grants_of(rs)->segs--;
 	trims->end = ++rs->end;
 	gl_kick(sk, gs);
 	return ++trims->sent;

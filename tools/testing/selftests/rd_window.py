@@ -36,10 +36,10 @@ def beyond(packets):
     return (packets & 0xffff) << 16
 
 
-def only_one(wire, cc):
-    """One window of the link may be in flight."""
+def overcommit_of(wire, cc, windows=1):
+    """This number of windows of the link may be in flight."""
     for ns in (wire.a, wire.b):
-        ns.sysctl(f"net.ipv4.{cc}_overcommit", 1)
+        ns.sysctl(f"net.ipv4.{cc}_overcommit", windows)
 
 
 def silence(wire, pairs):
@@ -68,8 +68,7 @@ def one_window(cc, version):
       overcommit=(1, 2, 3))
 def limit(cc, overcommit):
     with wires(cc) as wire:
-        for ns in (wire.a, wire.b):
-            ns.sysctl(f"net.ipv4.{cc}_overcommit", overcommit)
+        overcommit_of(wire, cc, overcommit)
         pairs = started(wire, 6, 300_000)
         silence(wire, pairs)
         before = counters(wire.b, cc)["CreditSent"]
@@ -81,7 +80,8 @@ def limit(cc, overcommit):
                (overcommit + (cc == "homa")) * WINDOW[1], "packets that it has permitted")
 
 
-@case("senders that request and do not send: others have the link again after the hold", cc=CCS, count=(4, 8))
+@case("senders that request and do not send: others have the link again after the hold", cc=CCS,
+      count=(4, 8))
 def claimed(cc, count):
     with wires(cc) as wire:
         pairs = started(wire, count + 1)
@@ -101,7 +101,8 @@ def claimed(cc, count):
         within(time.monotonic() - began, 2.4e-3, 4e-3, "time of 290 kB, s")
 
 
-@case("data is lost: grants repair it, and the window does not shrink for good", cc=CCS, version=(4, 6), which=((3,), (1,), (5, 6, 7), tuple(range(20, 60, 3))))
+@case("data is lost: grants repair it, and the window does not shrink for good", cc=CCS,
+      version=(4, 6), which=((3,), (1,), (5, 6, 7), tuple(range(20, 60, 3))))
 def lost_data(cc, version, which):
     with wires(cc, version=version) as wire:
         client, server = wire.connect()
@@ -117,7 +118,8 @@ def lost_data(cc, version, which):
         within(time.monotonic() - wire.seen[0].time, 3.3e-3, 5.5e-3, "time of 400 kB, s")
 
 
-@case("a process that owns the receiver's socket: the window is full when it has released it", cc=CCS)
+@case("a process that owns the receiver's socket: the window is full when it has released it",
+      cc=CCS)
 def owned(cc):
     with wires(cc) as wire:
         client, server = wire.connect()
@@ -133,7 +135,8 @@ def owned(cc):
               "Uncredited, CreditWasted")
 
 
-@case("forged words of a request: the window stays a window", cc=CCS, word=(0, 100, 4096, -100, -5000, 1 << 15))
+@case("forged words of a request: the window stays a window", cc=CCS,
+      word=(0, 100, 4096, -100, -5000, 1 << 15))
 def forged_word(cc, word):
     with wires(cc) as wire:
         client, server = wire.connect()
@@ -155,7 +158,7 @@ def forged_word(cc, word):
 @case("a sender rests with credits on their way: others have its part of the link at once", cc=CCS)
 def rests(cc):
     with wires(cc) as wire:
-        only_one(wire, cc)
+        overcommit_of(wire, cc)
         (other,) = started(wire, 1, 300_000)
         client, server = wire.connect(1002, listener=wire.listen(1002), SO_SNDBUF=50_000)
         end = time.monotonic() + 3e-3
@@ -191,6 +194,14 @@ def die_behind(wire, pairs, size):
     drop(wire, pairs)
 
 
+def twice(wire, pair, limit):
+    """2.9 MB on another connection, twice: at first up to `limit` times as long as alone."""
+    for most in (limit, 1.5):
+        began = time.monotonic()
+        true(wire.transfer(*pair, 10 * 290_000, 5), "arrives")
+        within(time.monotonic() - began, 8 * ALONE, most * 10 * ALONE, "time of 2.9 MB, s")
+
+
 def at_distance(wire, rtt, count):
     """Connections over this round trip, as started()."""
     listener = wire.listen(1002)
@@ -212,10 +223,7 @@ def two_die(cc, rtt):
     with wires(cc) as wire:
         (other,) = started(wire, 1, 300_000)
         die_behind(wire, at_distance(wire, rtt, 2), 290_000)
-        for limit in (3, 1.5):
-            began = time.monotonic()
-            true(wire.transfer(*other, 10 * 290_000, 5), "arrives")
-            within(time.monotonic() - began, 8 * ALONE, limit * 10 * ALONE, "time of 2.9 MB, s")
+        twice(wire, other, 3)
 
 
 @case("two peers request less than a window, and die", cc=CCS, want=(14, 17))
@@ -224,10 +232,7 @@ def less(cc, want):
         *pairs, other = started(wire, 3, 300_000)
         for attacker, sent in attacks(wire, pairs):
             attacker.forge(True, REQUEST, option(REQUEST, sent, sent, want, 0))
-        for limit in (2, 1.5):
-            began = time.monotonic()
-            true(wire.transfer(*other, 10 * 290_000, 5), "arrives")
-            within(time.monotonic() - began, 8 * ALONE, limit * 10 * ALONE, "time of 2.9 MB, s")
+        twice(wire, other, 2)
 
 
 @case("four peers of ndp die beside another transport, with one limit of the link",
@@ -235,10 +240,8 @@ def less(cc, want):
 def beside(cc, rtt):
     modules.load_for(cc, cc)
     with wires("ndp") as wire:
-        for ns in (wire.a, wire.b):
-            ns.sysctl("net.ipv4.ndp_overcommit", 2)
-            if cc == "homa":
-                ns.sysctl("net.ipv4.homa_overcommit", 2)
+        for one in {"ndp", cc} & set(CCS):
+            overcommit_of(wire, one, 2)
         other = wire.connect(1003, cc=cc, listener=wire.listen(1003, cc=cc))
         true(wire.transfer(*other, 300_000), "arrives")
         die_behind(wire, at_distance(wire, rtt, 4), 290_000)
@@ -277,10 +280,11 @@ def resets(cc):
         innocent(wire, other)
 
 
-@case("peers die, and a process owns their sockets when the windows give up", cc=CCS, owned=(False, True))
+@case("peers die, and a process owns their sockets when the windows give up", cc=CCS,
+      owned=(False, True))
 def dies(cc, owned):
     with wires(cc) as wire:
-        only_one(wire, cc)
+        overcommit_of(wire, cc)
         *pairs, other = started(wire, 3, 300_000)
         ports, granted = {client.getsockname()[1] for client, _ in pairs}, set()
 
@@ -313,7 +317,8 @@ def stops(cc):
         innocent(wire, other)
 
 
-@case("peers that request each millisecond and send nothing lose their windows", cc=CCS, word=(0, -100), again=(0, xpass.RETRY))
+@case("peers that request each millisecond and send nothing lose their windows", cc=CCS,
+      word=(0, -100), again=(0, xpass.RETRY))
 def storm(cc, word, again):
     with wires(cc) as wire:
         *pairs, (client, server) = started(wire, 5, 300_000)
@@ -342,7 +347,8 @@ def storm(cc, word, again):
         within(time.monotonic() - begun, 0.9 * ALONE, 1.6 * ALONE, "time of 290 kB, s")
 
 
-@case("a peer with a round trip of 40 ms dies: it has one window, and the near ones have theirs", cc=CCS)
+@case("a peer with a round trip of 40 ms dies: it has one window, and the near ones have theirs",
+      cc=CCS)
 def far(cc):
     with wires(cc) as wire:
         (other,) = started(wire, 1, 300_000)

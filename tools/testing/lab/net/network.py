@@ -117,6 +117,7 @@ class Network:
         topology = TOPOLOGIES[config["topology"]](config)
         self.hosts, self.switches = topology.hosts, topology.switches
         self.ns = {}                                    # by name, after build()
+        self._nic = nic()                               # the queue of each host's NIC
         self._of_host = {}                              # each host's link
         self._up = {name: [] for name in self.switches}
         self._down = {name: [] for name in self.switches}
@@ -338,7 +339,8 @@ class Network:
 
     def set_nics(self, words):
         """Change the queue of each host's NIC, unless the network may pause it."""
-        if not self._paused:
+        if not self._paused and words != self._nic:
+            self._nic = words
             for host in self.hosts:
                 self.ns[host].tc(f"qdisc change dev eth0 parent 1:1 handle 2: color {words}")
 
@@ -351,7 +353,8 @@ class Network:
         delay = self.config.get("nic_delay")
         delay = self.config["delay"] if delay is None else delay
         return [f"qdisc add dev eth0 root handle 1: netem delay {delay / 1000:g}us limit 1000000",
-                f"qdisc add dev eth0 parent 1:1 handle 2: color rate {self.config['rate']}bit {nic()}"]
+                f"qdisc add dev eth0 parent 1:1 handle 2: color rate {self.config['rate']}bit"
+                f" {self._nic}"]
 
     def _switch_lines(self, switch):
         lines = ["link set lo up"] + ["link set wire up"] * self._has_wires
