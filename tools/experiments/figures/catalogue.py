@@ -112,7 +112,7 @@ WORDS = {
     "p99_mean": "response time, mean of rounds", "background_gbit": "goodput (Gbit/s)",
     "timeouts": "RTOs", "segment_p50": "delivery time", "segment_p99": "delivery time",
     "segment_p99.9": "delivery time", "clock_bytes": "sent by ACK-clocking",
-    "small_mean": "mean FCT", "small_p99": "FCT, 99th percentile",
+    "small_mean": "mean FCT", "small_p50": "FCT, median", "small_p99": "FCT, 99th percentile",
     "small_p99.9": "FCT, 99.9th percentile", "small_first_rtt": "share of flows",
     "small_rtt_behind": "share of flows", "efficiency": "share of bytes",
     "drops_green": "packets dropped", "small_slowdown": "mean slowdown",

@@ -82,10 +82,10 @@ def shaped(version):
     with network(PRESET, PRESET, version) as net:
         # Credits have jitter: one run in thirty is some percent slower, and less fair.  With
         # shorter flows more runs would end before the rates have settled.
-        times, ratios = zip(*(compared(net) for _ in range(3)))
+        times, ratios = zip(*(compared(net) for _ in range(6)))
         within(statistics.mean(times), 0.99, 1 / 0.95,
                "completion time, divided by that at the data's share")
-        # 0.5 would be one flow after the other; measured: 0.91 ± 0.07
+        # 0.5 would be one flow after the other; in 462 runs: 0.94 ± 0.06, and 0.65 at least
         within(statistics.mean(ratios), 0.75, 1,
                "completion time of the first flow, divided by that of the second")
         data, credit = net.port("sw1"), net.port("sw2")
