@@ -124,12 +124,13 @@ def at(sent, number, copy):
 
 
 @case("the first duplicate ACK makes TCP retransmit; by the timer alone it does not",
-      repair=(0, 1, 2))
+      repair=(0, 1, 2, 3))
 def duplicate(repair):
     sent, _, done = lossy(f"paper_repair={repair}", lost={(2, 0)}, size=4 * MSS[4])
     true(done, "all arrives")
     # One packet is above the hole; for RACK it may be reordering, and its timer has 2 ms.
-    within(at(sent, 2, 1), *((2e-3, 3e-3), (0, 2 * TICK), (4e-3 - TICK, 5e-3))[repair],
+    within(at(sent, 2, 1), *((2e-3, 3e-3), (0, 2 * TICK), (4e-3 - TICK, 5e-3),
+                              (4e-3 - TICK, 5e-3))[repair],
            "the retransmission")
 
 
@@ -138,6 +139,14 @@ def lost_again(repair):
     sent, _, done = lossy(f"paper_repair={repair}", lost={(2, 0), (2, 1)})
     true(done, "all arrives")
     within(at(sent, 2, 2), *((4e-3 - TICK, 6e-3) if repair else (0, 1e-3)), "the third copy")
+
+
+@case("an RTO finds all losses, or those of the first missing range", repair=(2, 3))
+def ranges(repair):
+    sent, _, done = lossy(f"paper_repair={repair}", lost={(2, 0), (3, 0), (6, 0)}, size=10 * MSS[4])
+    true(done, "all arrives")
+    for number, rtos in ((2, 1), (3, 1), (6, repair - 1)):
+        within(at(sent, number, 1), rtos * (4e-3 - TICK), rtos * 5e-3, f"packet {number} again")
 
 
 @case("TLT's echo finds a lost retransmission here, too")
