@@ -14,26 +14,23 @@ import time
 from lab import tap
 from lab.codepoints import CREDIT, PROBE, PROBE_ACK, REQUEST, SCHEDULED, UNSCHEDULED
 from lab.tap import case, equal, true, within
-from lab.wire import xpass
+from lab.wire import window, xpass
 from lab.wire.attack import Attacker
 from lab.wire.hold import hold
 from lab.wire.packet import data, kinds, option
 from lab.wire.sockopt import GREENLANE_BDP, cc_of, info
 from lab.wire.sockopt import option as sockopt
 from lab.wire.trim import cut, forged, reports, trims
-from lab.wire.wire import MSS, Wire, pattern
+from lab.wire.window import RTT
+from lab.wire.wire import MSS, pattern
 
-RTT = 200e-6            # s
-BDP = 250_000           # bytes: 10 Gbit/s, which a tun device is assumed to have, times RTT
+MBIT = 10_000
+BDP = 250_000           # bytes, at that rate
 
 
-def wires(**options):
-    """A wire with this round trip.  One connection is made before: the first takes longer."""
-    wire = Wire(**{"cc": "ndp", "tso": False, "rto_min": "200ms", **options})
-    wire.connect(999)
-    wire.mark()
-    wire.delay = RTT / 2
-    return wire
+def wires(cc="ndp", **options):
+    """A wire with a round trip of RTT and that rate."""
+    return window.wires(cc, **{"speed": MBIT, **options})
 
 
 def ndp(ns):

@@ -203,18 +203,8 @@ def twice(wire, pair, limit):
 
 
 def at_distance(wire, rtt, count):
-    """Connections over this round trip, as started()."""
-    listener = wire.listen(1002)
-    wire.delay = rtt / 2
-    wire.run(2 * rtt)
-    pairs = [wire.connect(1002, listener=listener) for _ in range(count)]
-    for client, server in pairs:
-        true(wire.transfer(client, server, 300_000, 20), "arrives")
-        small(wire, client)
-    wire.run(50e-3)
-    wire.delay = RTT / 2
-    wire.run(rtt)
-    return pairs
+    """Connections over another round trip than the first ones'."""
+    return started(wire, count, 300_000, rtt=rtt, port=1002)
 
 
 @case("two peers die: others, which keep the link busy, have their parts before long", cc=CCS,

@@ -46,14 +46,19 @@ def lose(wire, of, which):
     wire.rule = lambda p: bool(of(p)) and next(number) in which
 
 
-def started(wire, count, size=60_000):
-    """Connections whose receive window has grown, each with one unscheduled packet."""
-    listener = wire.listen(1001)
-    pairs = [wire.connect(1001, listener=listener) for _ in range(count)]
+def started(wire, count, size=60_000, *, rtt=RTT, port=1001):
+    """Connections over this round trip whose receive window has grown, each with one unscheduled
+    packet.  Others have the wire's round trip again."""
+    listener = wire.listen(port)
+    wire.delay = rtt / 2
+    wire.run(2 * rtt)
+    pairs = [wire.connect(port, listener=listener) for _ in range(count)]
     for client, server in pairs:
-        true(wire.transfer(client, server, size), "arrives")
+        true(wire.transfer(client, server, size, 20), "arrives")
         small(wire, client)
-    wire.run(5e-3)
+    wire.run(5e-3 + rtt)
+    wire.delay = RTT / 2
+    wire.run(rtt)
     wire.mark()
     return pairs
 
