@@ -8,11 +8,12 @@ time of a packet, many connections against few), port (a packet through the
 qdisc, memory of a port), calls (a packet through the qdisc, called plainly and through
 retpolines, and through bands of a port with a rate), queues (two ports with one pool,
 on two processors of Linux 7.3), hooks (a packet of a connection that does not use
-greenlane), memory (of an idle connection, and its timers), status (processor time of
-`greenlane status` on the distribution's kernel, in an emulated machine).  Runs
-that are compared are interleaved; of processor times the minimum counts, because
-other work of the machine only adds to them.  This is not a test: it does not fail
-if a result misses its goal.
+greenlane), memory (of an idle connection, and its timers), hosts (each transport in
+real time, on two processors of Linux 7.3), status (processor time of `greenlane
+status` on the distribution's kernel, in an emulated machine).  Runs that are compared
+are interleaved; of processor times the minimum counts, because other work of the
+machine only adds to them.  This is not a test: it does not fail if a result misses its
+goal.
 """
 
 import argparse
@@ -29,7 +30,8 @@ from experiments.bench.memory import OTHERS
 from lab import TOP
 
 BASES = ("reno", "cubic", "dctcp")
-PARTS = ("port", "calls", "queues", "hooks", "memory", "bulk", "connections", "status")
+PARTS = ("port", "calls", "queues", "hooks", "memory", "bulk", "connections", "hosts",
+         "status")
 NETWORK = {
     "experiment": "incast", "segments": False,
     "senders": 8, "bytes": 32768, "rate": 40 * 10**9, "delay": 5000,
@@ -38,6 +40,8 @@ NETWORK = {
     "duration": 0, "ipv6": False, "tso": True, "port": "",
 }
 FEW, MANY = 16, 10000
+# Transports of the hosts in real time, each against the first.
+REAL = ("reno", "tlt_reno", "xpass", "aeolus_xpass", "ndp", "aeolus_ndp", "homa", "aeolus_homa")
 # The addresses of functions and tables differ between boots, which changes times by some percent.
 BOOTS = 3
 RETPOLINES = "KCFLAGS=-mindirect-branch=thunk-inline -mindirect-branch-register"
@@ -264,6 +268,24 @@ class Bench:
         loaded, bare = seen["cubic"], seen["cubic, no module"]
         self.row("the same, cubic, modules loaded / not", f"{loaded / bare:.3f}",
                  "+0 B", f"{loaded:.0f} / {bare:.0f} B: {loaded - bare:+.0f} B")
+
+    def hosts(self):
+        """Each transport in real time, on two processors: a transfer, and the answers to a byte."""
+        _, options = self._build("7.3", "--smp")
+        seen = self._guest("/usr/bin/python3", "-P", "-m", "experiments.bench.hosts",
+                           str(self.repeat), *REAL, options=(*options, "--timeout", "1800"))
+        for mbit, ccs in seen.items():
+            # Other work of the machine only adds to a time.
+            best = {cc: {key: (max if key == "gbit" else min)(run[key] for run in runs)
+                         for key in runs[0]} for cc, runs in ccs.items()}
+            its = best[REAL[0]]
+            for cc in REAL:
+                mine = best[cc]
+                self.row(f"CPU of a GB, {mbit} Mbit/s, {cc} / {REAL[0]}",
+                         f"{mine['cpu'] / its['cpu']:.2f}", "<= 3",
+                         f"{mine['cpu']:.1f} / {its['cpu']:.1f} s; softirq {mine['softirq']:.0%};"
+                         f" {1000 * mine['gbit']:.0f} Mbit/s; answers: p50 {mine['p50']:.0f},"
+                         f" p99 {mine['p99']:.0f} us")
 
     def status(self):
         """`greenlane status` with 4000 sockets in 100 namespaces, and `ss` in each namespace."""

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The guest's half of the hosts benchmark: real time, on several processors.
+
+	python3 -m experiments.bench.hosts REPEAT CC...
+
+	client ---- veth ---- switch, `color` on both ports ---- veth ---- server
+
+For each congestion control, at each of RATES, the client sends for SECONDS, and then a byte PINGS
+times, each when the server has answered the last.  Runs that are compared are interleaved.  Prints
+one line of JSON: {rate in Mbit/s: {CC: [of each run {"gbit": goodput, "cpu": processor time of a GB,
+s, "softirq": share of that time in softirq, "p50" and "p99": of the answers, us}]}}.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import socket
+import sys
+import threading
+import time
+
+from lab import transports, units
+from lab.net import modules
+from lab.net.namespace import CC, Namespace
+
+# Mbit/s: each transport fills a link of the first, and none fills one of the second.
+RATES = (200, 1000)
+SECONDS, LEAD = 2.0, 0.3
+PINGS = 2000
+PORT = 1000
+TLT_PORT = "red 270k ecn 200k"
+
+
+def busy():
+    """Time of all processors: (at work, in softirq), s."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _, _, irq, soft, *_ = map(int, file.readline().split()[1:])
+    return [ticks / os.sysconf("SC_CLK_TCK") for ticks in (user + nice + system + irq + soft, soft)]
+
+
+def port(cc):
+    """Options of the switch's ports for a congestion control."""
+    row = transports.of(cc)
+    preset = units.preset(cc) or (row.preset if row else "")
+    if cc == "xpass":
+        preset = "xpass"
+    return f"preset {preset}" if preset else TLT_PORT
+
+
+class Hosts:
+    """Two hosts and a switch."""
+
+    def __init__(self):
+        self.client, self.switch, self.server = (Namespace(name) for name in ("hc", "hs", "hd"))
+        self.handles = itertools.count(1)
+        self.switch.sysctl("net.ipv4.ip_forward", 1)
+        for number, host in enumerate((self.client, self.server)):
+            self.switch.ip(f"link add p{number} type veth peer name eth0 netns {host.name}",
+                           f"addr add 10.0.{number}.1/24 dev p{number}", f"link set p{number} up")
+            host.ip(f"addr add 10.0.{number}.2/24 dev eth0", "link set eth0 up",
+                    f"route add default via 10.0.{number}.1")
+            host.sysctl("net.ipv4.tcp_ecn", 1)
+
+    def use(self, cc, mbit):
+        """New connections run cc, over links of this rate."""
+        for number, host in enumerate((self.client, self.server)):
+            # With another handle it is another qdisc, and not a change of this one.
+            self.switch.tc(f"qdisc replace dev p{number} root handle {next(self.handles)}: color "
+                           f"rate {mbit}mbit limit 1800k {port(cc)}")
+            host.sysctl(CC, cc)
+            for name in transports.MBIT:
+                host.sysctl(f"net.ipv4.{name}", mbit)
+
+    @contextlib.contextmanager
+    def serve(self, server):
+        """A connection whose other end a thread serves: server(socket)."""
+        with self.server:
+            listener = socket.create_server(("0.0.0.0", PORT))
+        with self.client:
+            client = socket.create_connection(("10.0.1.2", PORT))
+        there, _ = listener.accept()
+        listener.close()
+        for one in (client, there):
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        thread = threading.Thread(target=server, args=(there,))
+        thread.start()
+        yield client
+        client.shutdown(socket.SHUT_WR)
+        thread.join()
+        client.close()
+        there.close()
+
+    def bulk(self):
+        """A transfer."""
+        read, room, data = 0, bytearray(1 << 20), bytes(1 << 18)
+
+        def reader(there):
+            nonlocal read
+            while n := there.recv_into(room):
+                read += n
+
+        with self.serve(reader) as client:
+            end = time.monotonic() + LEAD
+            while time.monotonic() < end:
+                client.sendall(data)
+            before, had, began = busy(), read, time.monotonic()
+            while (now := time.monotonic()) < began + SECONDS:
+                client.sendall(data)
+            after, got = busy(), read - had
+        cpu, softirq = (b - a for a, b in zip(before, after))
+        return {"gbit": got * 8e-9 / (now - began), "cpu": cpu / got * 1e9, "softirq": softirq / cpu}
+
+    def pings(self):
+        """Bytes that the server answers."""
+        times = []
+
+        def answer(there):
+            while byte := there.recv(1):
+                there.send(byte)
+
+        with self.serve(answer) as client:
+            for _ in range(PINGS):
+                began = time.perf_counter()
+                client.send(b"p")
+                client.recv(1)
+                times.append((time.perf_counter() - began) * 1e6)
+        times.sort()
+        return {"p50": times[PINGS // 2], "p99": times[PINGS * 99 // 100]}
+
+
+def main():
+    """Run the benchmark, and print its JSON."""
+    repeat, ccs = int(sys.argv[1]), sys.argv[2:]
+    modules.load_all()
+    modules.allow()
+    hosts = Hosts()
+    result = {rate: {cc: [] for cc in ccs} for rate in RATES}
+    for _ in range(repeat):
+        for rate, seen in result.items():
+            for cc in ccs:
+                hosts.use(cc, rate)
+                seen[cc].append(hosts.bulk() | hosts.pings())
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
