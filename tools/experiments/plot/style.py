@@ -35,6 +35,9 @@ _NAMES = {
     "aeolus_xpass:aeolus_probe=0": "aeolus_xpass, no probe",
     "aeolus_xpass:aeolus_probe=0:paper_repair=2": "aeolus_xpass, timer alone",
     "aeolus_xpass:aeolus_probe=0:paper_repair=2:paper_rto_us=20": "aeolus_xpass, RTO 20 us",
+    **{f"homa:homa_overcommit=6:paper_repair=3:paper_rto_us={us}": f"homa, RTO {us / 1000:g} ms"
+       for us in (300, 500, 1000, 1200, 2400, 4900, 7100, 12200, 24400, 244000)},
+    "aeolus_homa:homa_overcommit=6:paper_repair=0": "aeolus_homa",
     "dcqcn@pri-q": "dcqcn, short first", "dart": "dart (DASR alone)",
     "dart@escape": "dart with iofd", "dart:dart_shares=0@escape": "iofd alone",
     "dart:dart_lookahead=0": "dart, no look-ahead",

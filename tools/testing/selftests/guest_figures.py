@@ -255,7 +255,7 @@ def scales():
 @case("FIGURE is a name; only without such a name it is a part of names")
 def chosen():
     for words, names in ((["tlt-fig5"], {"tlt-fig5"}), (["fig5-pfc"], {"tlt-fig5-pfc"}),
-                         (["tlt-fig6", "aeolus-table"], {"tlt-fig6", "aeolus-table6",
+                         (["tlt-fig6", "aeolus-table"], {"tlt-fig6", "aeolus-table5", "aeolus-table6",
                                                          "aeolus-table7"})):
         equal({figure.name for figure in catalogue.load(only=words)}, names, " ".join(words))
 
@@ -384,11 +384,12 @@ def shared():
     equal([name == names[0] for name in names], [True, True, False, False], "names")
     runs = {figure.name: {run.name for run in figure.runs} for figure in catalogue.load()}
     for less, more in (("tlt-fig8", "ours-auto"), ("aeolus-fig13", "aeolus-fig11"),
-                       ("dart-fig11", "dart-fig14"), ("dart-table1", "dart-fig12")):
+                       ("dart-fig11", "dart-fig14"), ("dart-table1", "dart-fig12"),
+                       ("aeolus-table5", "aeolus-fig15")):
         true(runs[less] <= runs[more], f"{less}'s runs are {more}'s")
-    # The report at the small scale takes 105 minutes on two processors; the six
-    # runs of HPCC take two minutes of it.
-    true(len(set().union(*runs.values())) <= 487, "runs at the small scale")
+    # The report at the small scale takes 104 minutes on two processors, by the sum of its parts: 33
+    # runs of NDP take 8 minutes, 57 of Homa 10.
+    true(len(set().union(*runs.values())) <= 570, "runs at the small scale")
 
 
 @case("an unknown key of a physical limit: the error names it")
