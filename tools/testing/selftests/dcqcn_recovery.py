@@ -84,6 +84,23 @@ def goes_back(wire, client, server):
     equal(wire.a.netstat("TCPTimeouts"), 0, "timeouts")
 
 
+@case("go-back-N at 40 Gbit/s: a packet that left in the microsecond of the NACK is sent again, too",
+      connected, of=repairing, mode=GO_BACK_N, cc=("dcqcn", "tlt_dcqcn"), tso=False, speed=40_000)
+def in_that_microsecond(wire, client, server):
+    wire.a.sysctl("net.ipv4.dcqcn_rate", 40_000)
+    true(wire.transfer(client, server, 400 * MSS[4]), "the RTT is known")
+    for number in range(20, 40):
+        wire.run(1e-3)
+        wire.mark()
+        losing = Losing(wire, number)
+        true(wire.transfer(client, server, 400 * MSS[4]), "arrives")
+        sent = data(wire.from_a())
+        again = next(i for i, p in enumerate(sent) if any(q.seq == p.seq for q in sent[:i]))
+        numbers = [n for p in sent[again:] for n in losing.segments(p)]
+        equal(numbers, list(range(number, 400)), "segments after the NACK")
+    equal(wire.a.netstat("TCPTimeouts"), 0, "timeouts")
+
+
 @everywhere(mode=GO_BACK_N)("go-back-N: the receiver has discarded all data behind the lost packet")
 def discards(wire, client, server):
     wire.mark()
