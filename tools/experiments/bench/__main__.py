@@ -270,22 +270,25 @@ class Bench:
                  "+0 B", f"{loaded:.0f} / {bare:.0f} B: {loaded - bare:+.0f} B")
 
     def hosts(self):
-        """Each transport in real time, on two processors: a transfer, and the answers to a byte."""
+        """Each transport in real time, on two processors: a transfer, the answers to a byte, and an
+        incast; over veth, and over two virtio NICs."""
         _, options = self._build("7.3", "--smp")
-        seen = self._guest("/usr/bin/python3", "-P", "-m", "experiments.bench.hosts",
-                           str(self.repeat), *REAL, options=(*options, "--timeout", "1800"))
-        for mbit, ccs in seen.items():
-            # Other work of the machine only adds to a time.
-            best = {cc: {key: (max if key == "gbit" else min)(run[key] for run in runs)
-                         for key in runs[0]} for cc, runs in ccs.items()}
-            its = best[REAL[0]]
-            for cc in REAL:
-                mine = best[cc]
-                self.row(f"CPU of a GB, {mbit} Mbit/s, {cc} / {REAL[0]}",
-                         f"{mine['cpu'] / its['cpu']:.2f}", "<= 3",
-                         f"{mine['cpu']:.1f} / {its['cpu']:.1f} s; softirq {mine['softirq']:.0%};"
-                         f" {1000 * mine['gbit']:.0f} Mbit/s; answers: p50 {mine['p50']:.0f},"
-                         f" p99 {mine['p99']:.0f} us")
+        nics = ("--machine", "qemu", *2 * ("--nic", "hubport,hubid=1"))
+        for what, machine in (("veth", options), ("virtio", nics)):
+            seen = self._guest("/usr/bin/python3", "-P", "-m", "experiments.bench.hosts",
+                               str(self.repeat), *REAL, options=(*machine, "--timeout", "1800"))
+            for mbit, ccs in seen.items():
+                # Other work of the machine only adds to a time.
+                best = {cc: {key: (max if key == "gbit" else min)(run[key] for run in runs)
+                             for key in runs[0]} for cc, runs in ccs.items()}
+                its = best[REAL[0]]
+                for cc in REAL:
+                    mine = best[cc]
+                    self.row(f"CPU of a GB, {what}, {mbit} Mbit/s, {cc} / {REAL[0]}",
+                             f"{mine['cpu'] / its['cpu']:.2f}", "<= 3",
+                             f"{mine['cpu']:.1f} / {its['cpu']:.1f} s; softirq {mine['softirq']:.0%};"
+                             f" {1000 * mine['gbit']:.0f} Mbit/s; answers: p50 {mine['p50']:.0f},"
+                             f" p99 {mine['p99']:.0f} us; incast {mine['incast']:.2f} x the link's")
 
     def status(self):
         """`greenlane status` with 4000 sockets in 100 namespaces, and `ss` in each namespace."""

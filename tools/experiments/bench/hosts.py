@@ -5,17 +5,26 @@
 
 	client ---- veth ---- switch, `color` on both ports ---- veth ---- server
 
-For each congestion control, at each of RATES, the client sends for SECONDS, and then a byte PINGS
-times, each when the server has answered the last.  Runs that are compared are interleaved.  Prints
-one line of JSON: {rate in Mbit/s: {CC: [of each run {"gbit": goodput, "cpu": processor time of a GB,
-s, "softirq": share of that time in softirq, "p50" and "p99": of the answers, us}]}}.
+With two virtio NICs, which a virtual machine has on one hub:
+
+	client, `color` on the NIC ---- hub ---- server, `color` on the NIC
+
+For each congestion control, at each of RATES, the client sends for SECONDS, then a byte PINGS times,
+each when the server has answered the last, and then ROUNDS times a block on FLOWS connections, each
+when the server has requested it.  Runs that are compared are interleaved.  Prints one line of JSON:
+{rate in Mbit/s: {CC: [of each run {"gbit": goodput, "cpu": processor time of a GB, s, "softirq":
+share of that time in softirq, "p50" and "p99": of the answers, us, "incast": median time of the
+blocks divided by that of the link}]}}.
 """
 
 import contextlib
 import itertools
 import json
 import os
+import pathlib
 import socket
+import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -28,6 +37,7 @@ from lab.net.namespace import CC, Namespace
 RATES = (200, 1000)
 SECONDS, LEAD = 2.0, 0.3
 PINGS = 2000
+FLOWS, BLOCK, ROUNDS = 64, 32_768, 10
 PORT = 1000
 TLT_PORT = "red 270k ecn 200k"
 
@@ -48,41 +58,65 @@ def port(cc):
     return f"preset {preset}" if preset else TLT_PORT
 
 
+def nics():
+    """Devices of virtio NICs, in the order of their addresses."""
+    return sorted(path.name for path in pathlib.Path("/sys/class/net").iterdir()
+                  if (path / "device/driver").resolve().name == "virtio_net")
+
+
 class Hosts:
-    """Two hosts and a switch."""
+    """Two hosts, and the ports between them."""
 
     def __init__(self):
-        self.client, self.switch, self.server = (Namespace(name) for name in ("hc", "hs", "hd"))
         self.handles = itertools.count(1)
-        self.switch.sysctl("net.ipv4.ip_forward", 1)
+        self.client, self.server = Namespace("hc"), Namespace("hd")
+        self.ports = list(self._virtio(nics()) if nics() else self._veth(Namespace("hs")))
+        for host in (self.client, self.server):
+            host.sysctl("net.ipv4.tcp_ecn", 1)
+
+    def _veth(self, switch):
+        switch.sysctl("net.ipv4.ip_forward", 1)
         for number, host in enumerate((self.client, self.server)):
-            self.switch.ip(f"link add p{number} type veth peer name eth0 netns {host.name}",
-                           f"addr add 10.0.{number}.1/24 dev p{number}", f"link set p{number} up")
+            switch.ip(f"link add p{number} type veth peer name eth0 netns {host.name}",
+                      f"addr add 10.0.{number}.1/24 dev p{number}", f"link set p{number} up")
             host.ip(f"addr add 10.0.{number}.2/24 dev eth0", "link set eth0 up",
                     f"route add default via 10.0.{number}.1")
-            host.sysctl("net.ipv4.tcp_ecn", 1)
+            yield switch, f"p{number}"
+
+    def _virtio(self, devices):
+        for number, (host, device) in enumerate(zip((self.client, self.server), devices)):
+            subprocess.run(["ip", "link", "set", device, "netns", host.name], check=True)
+            host.ip(f"addr add 10.0.{number}.2/8 dev {device}", f"link set {device} up")
+            yield host, device
 
     def use(self, cc, mbit):
         """New connections run cc, over links of this rate."""
-        for number, host in enumerate((self.client, self.server)):
+        for where, device in self.ports:
             # With another handle it is another qdisc, and not a change of this one.
-            self.switch.tc(f"qdisc replace dev p{number} root handle {next(self.handles)}: color "
-                           f"rate {mbit}mbit limit 1800k {port(cc)}")
+            where.tc(f"qdisc replace dev {device} root handle {next(self.handles)}: color "
+                     f"rate {mbit}mbit limit 1800k {port(cc)}")
+        for host in (self.client, self.server):
             host.sysctl(CC, cc)
             for name in transports.MBIT:
                 host.sysctl(f"net.ipv4.{name}", mbit)
 
+    def connect(self, count=1):
+        """Connections: (the client's end, the server's)."""
+        with self.server:
+            listener = socket.create_server(("0.0.0.0", PORT), backlog=count)
+        with self.client:
+            clients = [socket.create_connection(("10.0.1.2", PORT)) for _ in range(count)]
+        pairs = [(client, listener.accept()[0]) for client in clients]
+        listener.close()
+        for pair in pairs:
+            for one in pair:
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return pairs
+
     @contextlib.contextmanager
     def serve(self, server):
         """A connection whose other end a thread serves: server(socket)."""
-        with self.server:
-            listener = socket.create_server(("0.0.0.0", PORT))
-        with self.client:
-            client = socket.create_connection(("10.0.1.2", PORT))
-        there, _ = listener.accept()
-        listener.close()
-        for one in (client, there):
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        ((client, there),) = self.connect()
         thread = threading.Thread(target=server, args=(there,))
         thread.start()
         yield client
@@ -128,6 +162,24 @@ class Hosts:
         times.sort()
         return {"p50": times[PINGS // 2], "p99": times[PINGS * 99 // 100]}
 
+    def incast(self, mbit):
+        """Blocks on many connections at once."""
+        pairs, block, times = self.connect(FLOWS), bytes(BLOCK), []
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            for _, there in pairs:
+                there.send(b"?")
+            for client, _ in pairs:
+                client.recv(1)
+                client.sendall(block)
+            for _, there in pairs:
+                there.recv(BLOCK, socket.MSG_WAITALL)
+            times.append(time.perf_counter() - began)
+        for pair in pairs:
+            for one in pair:
+                one.close()
+        return {"incast": statistics.median(times) * mbit * 1e6 / (FLOWS * BLOCK * 8)}
+
 
 def main():
     """Run the benchmark, and print its JSON."""
@@ -140,7 +192,7 @@ def main():
         for rate, seen in result.items():
             for cc in ccs:
                 hosts.use(cc, rate)
-                seen[cc].append(hosts.bulk() | hosts.pings())
+                seen[cc].append(hosts.bulk() | hosts.pings() | hosts.incast(rate))
     print(json.dumps(result))
 
 
