@@ -33,7 +33,8 @@ from lab import transports, units
 from lab.net import modules
 from lab.net.namespace import CC, Namespace
 
-# Mbit/s: each transport fills a link of the first, and none fills one of the second.
+# Mbit/s: two processors of User-Mode Linux carry most of the first, and none of the transports fills
+# a link of the second.
 RATES = (200, 1000)
 SECONDS, LEAD = 2.0, 0.3
 PINGS = 2000
