@@ -22,7 +22,7 @@
 #define RD_REQUESTED_SHIFT	10
 
 /* In the fair queue a window keeps its part of a busy link for this number of holds, 64 round
- * trips: the sender's NIC may queue as many windows of others.
+ * trips: the sender's NIC may queue 64 windows of other receivers.
  */
 #define RD_HOLDS	8
 

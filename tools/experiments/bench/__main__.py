@@ -9,7 +9,7 @@ qdisc, memory of a port), calls (a packet through the qdisc, called plainly and 
 retpolines, and through bands of a port with a rate), queues (two ports with one pool,
 on two processors of Linux 7.3), hooks (a packet of a connection that does not use
 greenlane), memory (of an idle connection, and its timers), hosts (each transport in
-real time, on two processors of Linux 7.3), status (processor time of `greenlane
+real time, on two processors of Linux 7.3 and over virtio), status (processor time of `greenlane
 status` on the distribution's kernel, in an emulated machine).  Runs that are compared
 are interleaved; of processor times the minimum counts, because other work of the
 machine only adds to them.  This is not a test: it does not fail if a result misses its

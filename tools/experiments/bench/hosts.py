@@ -30,6 +30,7 @@ import threading
 import time
 
 from lab import transports, units
+from lab.measure.report import percentile
 from lab.net import modules
 from lab.net.namespace import CC, Namespace
 
@@ -52,11 +53,9 @@ def busy():
 
 def port(cc):
     """Options of the switch's ports for a congestion control."""
-    row = transports.of(cc)
-    preset = units.preset(cc) or (row.preset if row else "")
-    if cc == "xpass":
-        preset = "xpass"
-    return f"preset {preset}" if preset else TLT_PORT
+    if not units.has_credits(cc):
+        return TLT_PORT
+    return f"preset {units.preset(cc) or transports.of(cc).preset or 'xpass'}"
 
 
 def nics():
@@ -161,7 +160,7 @@ class Hosts:
                 client.recv(1)
                 times.append((time.perf_counter() - began) * 1e6)
         times.sort()
-        return {"p50": times[PINGS // 2], "p99": times[PINGS * 99 // 100]}
+        return {"p50": percentile(times, 50), "p99": percentile(times, 99)}
 
     def incast(self, mbit):
         """Blocks on many connections at once."""

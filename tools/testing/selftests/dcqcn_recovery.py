@@ -67,6 +67,16 @@ def copies(losing, packets):
     return sent
 
 
+def repeated(packets):
+    """The packets that were sent before, in their order."""
+    return [p for i, p in enumerate(packets) if any(q.seq == p.seq for q in packets[:i])]
+
+
+def after_nack(losing, packets):
+    """The numbers of the segments from the first packet that was sent again on."""
+    return [n for p in packets[packets.index(repeated(packets)[0]):] for n in losing.segments(p)]
+
+
 @everywhere(mode=GO_BACK_N, cc=("dcqcn", "dart"))(
     "go-back-N: everything from the lost packet is sent again, once and in order")
 def goes_back(wire, client, server):
@@ -74,11 +84,10 @@ def goes_back(wire, client, server):
     losing = Losing(wire, 20)
     true(wire.transfer(client, server, 60 * MSS[wire.version]), "arrives")
     sent = data(wire.from_a())
-    again = [p for i, p in enumerate(sent) if any(q.seq == p.seq for q in sent[:i])]
-    numbers = [n for p in sent[sent.index(again[0]):] for n in losing.segments(p)]
+    again = repeated(sent)
     # The lost packet may be a segment of a burst, which is lost as a whole.
     first = losing.segments(again[0])[0]
-    equal(numbers, list(range(first, 60)), "segments after the NACK")
+    equal(after_nack(losing, sent), list(range(first, 60)), "segments after the NACK")
     true(len(again) >= 4, f"packets that are sent again: {len(again)}")
     true(max(copies(losing, sent).values()) == 2, "no segment is sent three times")
     equal(wire.a.netstat("TCPTimeouts"), 0, "timeouts")
@@ -95,9 +104,7 @@ def in_that_microsecond(wire, client, server):
         losing = Losing(wire, number)
         true(wire.transfer(client, server, 400 * MSS[4]), "arrives")
         sent = data(wire.from_a())
-        again = next(i for i, p in enumerate(sent) if any(q.seq == p.seq for q in sent[:i]))
-        numbers = [n for p in sent[again:] for n in losing.segments(p)]
-        equal(numbers, list(range(number, 400)), "segments after the NACK")
+        equal(after_nack(losing, sent), list(range(number, 400)), "segments after the NACK")
     equal(wire.a.netstat("TCPTimeouts"), 0, "timeouts")
 
 
@@ -228,7 +235,7 @@ def edges(wire, client, server):
         true(wire.transfer(client, server, 40 * MSS[wire.version]), "arrives")
         wire.run(1e-3)
         sent = data(wire.from_a())
-        again = [p for i, p in enumerate(sent) if any(q.seq == p.seq for q in sent[:i])]
+        again = repeated(sent)
         equal((again[0].kind, len(losing.segments(again[0]))), (IMPORTANT, 1),
               "kind and segments of the first packet that is sent again")
         equal(sent[-1].kind, IMPORTANT, "kind of the last packet")
