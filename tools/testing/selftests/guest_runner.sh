@@ -53,7 +53,7 @@ notices() {
 echo "TAP version 13"
 # Only the newest kernel has the finer clock.
 [ "${GL_KERNEL:-7.3}" = 7.3 ] && fine=1 || fine=
-echo "1..$((23 + ${fine:-0} + (${#debug} ? 4 : 0)))"
+echo "1..$((24 + ${fine:-0} + (${#debug} ? 4 : 0)))"
 
 guest -- true
 is "a command that succeeds" $? 0
@@ -119,6 +119,24 @@ mkdir "$tmp/cache"
 ) 9>"$tmp/cache/source-7.3.lock" >"$tmp/out" 2>"$tmp/err"
 is "a second build of a kernel says that it waits" \
 	"$?$(grep -c "waits for another process, which holds the source of 7.3" "$tmp/err")" 1241
+# Guests of a user without other guests: as many as the host has processors, and one.
+mapfile -t cpus < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")')
+runners=() seen=()
+for _ in "${cpus[@]}" more; do
+	GREENLANE_CACHE=$tmp/cache "$top/scripts/guest" "${which[@]}" --built "$kdir" "$tmp" \
+		--real-time -- sleep 10000 &
+	runners+=($!) uml=''
+	for _ in {1..600}; do
+		read -r uml _ <"/proc/$!/task/$!/children"
+		[ -n "$uml" ] && [ "$(<"/proc/$uml/comm")" = linux ] && break
+		sleep 0.1
+	done
+	seen+=("$(awk '/^Cpus_allowed_list:/ { print $2 }' "/proc/$uml/status")")
+done 2>"$tmp/err"
+is "each guest reserves a processor, while one is free" "${seen[*]}" \
+	"${cpus[*]} $(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)"
+kill "${runners[@]}"
+wait "${runners[@]}"
 # As soon as the guest exists, several times.
 left=
 for _ in {1..20}; do

@@ -11,6 +11,7 @@ lockdep, KASAN, kmemleak), died or did not finish in time.
 """
 
 import argparse
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -23,7 +24,7 @@ import tempfile
 import threading
 
 from lab import TOP
-from lab.guest import CACHE, health, kernel_options, limit, qemu, uml
+from lab.guest import CACHE, health, kernel_options, limit, processor, qemu, uml
 
 
 def parse_args():
@@ -199,6 +200,25 @@ def hold_signals():
     return release
 
 
+def boot(command, streams, timeout, virtual):
+    """Run the command that is the guest; None, or which limit it has exceeded."""
+    # A signal inside of Popen() would leave a guest running that this program cannot kill.
+    release_signals = hold_signals()
+    guest = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", *command],
+        stdin=subprocess.DEVNULL, stdout=streams[0].into, stderr=streams[0].into,
+        pass_fds=[s.into for s in streams], start_new_session=True)
+    try:
+        release_signals()
+        return limit.wait(guest, timeout, virtual)
+    finally:
+        try:
+            os.killpg(guest.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        guest.wait()
+
+
 def run_guest(args, kdir, moddir, run):
     """Boot, wait, clean up; returns (status, message, log)."""
     log = run / "kernel.log"
@@ -211,21 +231,11 @@ def run_guest(args, kdir, moddir, run):
         (logfd, "console"), (1, "stdout"), (2, "stderr"))]
     machine = uml if args.machine == "uml" else qemu
     command = machine.command(kdir, build_init(), run, out, args, streams)
-    # A signal inside of Popen() would leave a guest running that this program cannot kill.
-    release_signals = hold_signals()
-    guest = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", *command],
-        stdin=subprocess.DEVNULL, stdout=streams[0].into, stderr=streams[0].into,
-        pass_fds=[s.into for s in streams], start_new_session=True)
+    single = machine is uml and not args.smp
     try:
-        release_signals()
-        late = limit.wait(guest, timeout, virtual=machine is uml and not args.real_time)
+        with processor.reserve(args.cache) if single else contextlib.nullcontext([]) as pin:
+            late = boot([*pin, *command], streams, timeout, virtual=single and not args.real_time)
     finally:
-        try:
-            os.killpg(guest.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        guest.wait()
         for stream in streams:
             stream.close()
         os.close(logfd)
