@@ -666,7 +666,8 @@ static void tlt_postpone_rto(struct sock *sk)
 }
 
 /* A port that drops important packets of a crowd leaves no ACK that could report it.  So while a
- * crowd is likely, a timer of some round trips guards each important packet.
+ * crowd is likely, a timer of some round trips guards each important packet, and one that TCP finds
+ * a loss beside: the retransmission may be lost, too.
  */
 static void tlt_guard(struct sock *sk, struct tlt *tlt)
 {
@@ -680,6 +681,12 @@ static void tlt_guard(struct sock *sk, struct tlt *tlt)
 		return;
 	tlt->crowd.watched = 1;
 	tlt_crowd_wake(sk, tp->tcp_clock_cache + tlt_guard_ns(sk));
+}
+
+/* Is an important packet on its way that no timer guards? */
+static bool tlt_is_unguarded(const struct sock *sk, const struct tlt *tlt)
+{
+	return !tlt_is_rated(sk) && tlt->state == GREENLANE_WAITING && !tlt->crowd.watched;
 }
 
 /* The guard's timer has expired, or TCP sends for another reason.  If it is time, the important
@@ -900,6 +907,8 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 		tlt->crowd.waits = 0;
 	tlt_left(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), seg->end_seq);
 	tlt_clock_is_followed(tcp_sk(sk), tlt, seg);
+	if (tlt_is_unguarded(sk, tlt) && before(seg->seq, tcp_sk(sk)->snd_nxt))
+		tlt_guard(sk, tlt);
 	/* ARMED_NEXT until the packet has left: tlt_on_last(). */
 	if (important)
 		tlt->state = GREENLANE_ARMED_NEXT;

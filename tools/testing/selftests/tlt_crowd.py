@@ -216,6 +216,24 @@ def not_guarded(wire, client, _server):
     equal(wire.a.netstat("TCPLossProbes"), 1, "TLPs")
 
 
+@both("a burst of three, of which the second packet arrives: the important packet is guarded from the"
+      " retransmission of the first one, which is lost, too")
+def guarded_beside_a_loss(wire, client, server):
+    wire.mark()
+    left = itertools.count(1)
+    wire.rule = lambda p: p.from_a and p.len and next(left) in (1, 3, 4)
+    client.send(pattern(3 * MSS[wire.version]))
+    wire.run(20e-3)
+    sent = data(wire.from_a())
+    equal(kinds(sent[:5]), [DATA] * 2 + [IMPORTANT, DATA, CLOCK],
+          "kinds of the burst, the retransmission and the next packet")
+    equal([p.seq for p in sent[3:5]], [sent[0].seq] * 2, "the retransmission and the clock begin at")
+    equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
+    equal(wire.a.greenlane()["EchoesLate"], 1, "EchoesLate")
+    equal(len(wire.receive(server, 3 * MSS[wire.version])), 3 * MSS[wire.version],
+          "bytes that arrive")
+
+
 @both("TCP's timer begins anew with each clock of the guard")
 def outage(wire, client, server):
     wire.mark()
@@ -394,8 +412,10 @@ def at_the_same_time(wire):
     within(max(found) / first, 0.9, 1.3, "the longest")
 
 
-@both("a connection that is not alone waits for each packet that was delivered, up to eight queues")
-def for_each_packet(wire, client, server):
+def wait_beside(wire, client, server, packets):
+    """All packets of a burst arrive behind the queue of a crowd; returns (the wait of another
+    connection, which is alone; the wait of this one, s).
+    """
     other, _ = wire.connect()
     begin_crowd(wire, client, server, 20e-3)
     learned = max(gaps(wire))
@@ -406,15 +426,31 @@ def for_each_packet(wire, client, server):
         return p.from_a and p.kind == DATA and p.sport != port
     wire.rule = rule
     wire.mark()
-    other.send(pattern(3 * MSS[wire.version]))
+    other.send(pattern(packets * MSS[wire.version]))
     wire.run(600e-6)
     other.send(pattern(100))
     wire.run(WAIT_MAX)
     sent = [p for p in data(wire.from_a()) if p.sport == port]
-    equal(kinds(sent), [DATA] * 2 + [IMPORTANT] * 2, "kinds of a burst and the next packet")
-    wait = sent[3].time - sent[2].time - QUEUE - 2 * DELAY
-    true(3 * learned > 8 * QUEUE, f"the other connection's wait: {learned}")
-    within(wait / QUEUE, 7.95, 8.2, "the wait, in queues")
+    equal(kinds(sent), [DATA] * (packets - 1) + [IMPORTANT] * 2,
+          "kinds of a burst and the next packet")
+    return learned, sent[-1].time - sent[-2].time - QUEUE - 2 * DELAY
+
+
+@both("a connection that is not alone waits for each packet that was delivered: its rate is that of"
+      " one that is")
+def for_each_packet(wire, client, server):
+    learned, wait = wait_beside(wire, client, server, 2)
+    cycle = QUEUE + 2 * DELAY
+    true(2 * learned + cycle < 11 * QUEUE, f"the other connection's wait: {learned}")
+    # The wait does not increase with this connection's echo, which counts as a short queue's.
+    within((wait + cycle) / (2 * (learned + cycle)), 0.92, 1, "time of a packet, in the other's")
+
+
+@both("... up to twelve queues")
+def for_few_packets(wire, client, server):
+    learned, wait = wait_beside(wire, client, server, 4)
+    true(4 * learned > 12 * QUEUE, f"the other connection's wait: {learned}")
+    within(wait / QUEUE, 11.95, 12.2, "the wait, in queues")
 
 
 @both("a connection that is not alone, behind a queue below tlt_crowd, does not wait")
