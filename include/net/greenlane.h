@@ -36,7 +36,7 @@ struct gl_transport;
 /* Maximum size of a connection's state, bytes; 10,000 connections are usual.  Two pages hold 19
  * such states.
  */
-#define GL_SOCK_SIZE_MAX	416
+#define GL_SOCK_SIZE_MAX	424
 
 /* Data of this kind requests an immediate ACK (TLT §5.1: important data; Aeolus §III-C:
  * unscheduled data, so that the sender does not retransmit the packets that arrived; the end of a

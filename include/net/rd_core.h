@@ -275,6 +275,7 @@ struct rd_use {
  * @out: packets that were permitted or sent without a permit, and have not arrived, neither they
  *	nor, if a port trimmed them, their headers
  * @granted: those that were permitted; the others are counted as the first to arrive
+ * @rtt: the sender's minimum RTT, as its last request has reported it (RD_RTT); 0 if it has none
  *
  * The socket lock protects all fields.
  */
@@ -282,6 +283,7 @@ struct rd_grants {
 	u32	segs;
 	u16	out;
 	u16	granted;
+	u16	rtt;
 };
 
 /**

@@ -32,6 +32,9 @@
  */
 #define RD_SLACK	4
 
+/* A sender may claim this many of the receiver's round trips: a path that has become longer. */
+#define RD_RTT_CLAIM	16
+
 /* No policy waits longer between two credits of a connection. */
 #define RD_GAP_MAX	NSEC_PER_SEC
 
@@ -73,8 +76,25 @@ static u64 rd_cost_ps(const struct sock *sk, const struct rd_sock *rs)
 	return max_t(u64, rd_transport(rs)->policy->cost(sk, rs), RD_PS);
 }
 
-static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *rs, u64 now,
-				   u64 ps)
+/* The account of data in flight; NULL if the link paces credits. */
+static struct rd_grants *rd_grants_of(struct rd_sock *rs)
+{
+	const struct rd_policy *policy = rd_transport(rs)->policy;
+
+	return policy->grants ? policy->grants(rs) : NULL;
+}
+
+/* The round trip that a window covers, ns: the sender's, because a receiver that sends no data has
+ * no sample after the handshake.  A peer that claims a long one has RD_RTT_CLAIM of ours at most.
+ */
+static u64 rd_window_rtt_ns(const struct sock *sk, struct rd_sock *rs)
+{
+	u64 own = rd_rtt_ns(sk), claimed = rd_rtt_us(rd_grants_of(rs)->rtt) * (u64)NSEC_PER_USEC;
+
+	return claimed ? min(claimed, RD_RTT_CLAIM * own) : own;
+}
+
+static struct rd_terms rd_terms_of(const struct sock *sk, struct rd_sock *rs, u64 now, u64 ps)
 {
 	const struct rd_policy *policy = rd_transport(rs)->policy;
 	u64 own = policy->gap ? policy->gap(rs) : 0;
@@ -89,7 +109,7 @@ static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *
 
 	/* A sender that does not use its credits has no window: one credit in its gap. */
 	if (policy->grants && !rs->use.low) {
-		u64 rtt = rd_rtt_ns(sk);
+		u64 rtt = rd_window_rtt_ns(sk, rs);
 
 		t.window = min_t(u64, div64_u64(rtt, cost) + RD_WINDOW_MORE, RD_TOKENS_MAX);
 		t.slots = policy->slots(sk);
@@ -102,14 +122,6 @@ static struct rd_terms rd_terms_of(const struct sock *sk, const struct rd_sock *
 }
 
 /* --- a window --------------------------------------------------------------- */
-
-/* The account of data in flight; NULL if the link paces credits. */
-static struct rd_grants *rd_grants_of(struct rd_sock *rs)
-{
-	const struct rd_policy *policy = rd_transport(rs)->policy;
-
-	return policy->grants ? policy->grants(rs) : NULL;
-}
 
 /* Packets in flight that count for the window.  A port that trims has no queue of unscheduled data,
  * so only permitted packets count then.
@@ -640,7 +652,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 {
 	const struct rd_policy *policy = rd_transport(rs)->policy;
 	u32 seq = seg->word[0], received = seg->word[1];
-	u32 want = seg->word[2] & RD_WANT_MAX;
+	u32 want = seg->word[2] & RD_WANT;
 	bool again = seg->word[2] & RD_AGAIN;
 	u64 now = ktime_get_ns();
 	u64 idle = rd_silence_ns(rs, now);
@@ -660,11 +672,13 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 	rd_count(rs, RD_REQUESTRECEIVED, 1);
 	rd_follow(sk, rs);
 	rs->requested_at = now >> RD_REQUESTED_SHIFT;
+	if (policy->grants)
+		rd_grants_of(rs)->rtt = FIELD_GET(RD_RTT, seg->word[2]);
 	cost = rd_cost_ps(sk, rs);
 	if (policy->trims)
 		rd_yield_header(sk, rs, now, seg->words);
 	/* It may have crossed a grant. */
-	if (policy->grants && rd_since(rs, now) < 2 * rd_rtt_ns(sk))
+	if (policy->grants && rd_since(rs, now) < 2 * rd_window_rtt_ns(sk, rs))
 		again = false;
 	joins = rd_is_off(&rs->r) || !before(rs->credit, rs->end);
 	came = rd_reported(sk, rs, seq, received, cost);

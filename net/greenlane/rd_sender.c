@@ -315,6 +315,18 @@ static u32 rd_account_word(const struct sock *sk, struct rd_sock *rs)
 	return FIELD_PREP(RD_NAMED, named) | FIELD_PREP(RD_BEYOND, beyond);
 }
 
+/* The minimum RTT, in the third word of a request.  A receiver that sends no data has no sample of
+ * its own after the handshake, and the path may change.
+ */
+static u32 rd_rtt_word(const struct sock *sk, const struct rd_sock *rs)
+{
+	u32 us = tcp_min_rtt(tcp_sk(sk));
+
+	if (!rd_transport(rs)->policy->grants || us == U32_MAX)
+		return 0;
+	return FIELD_PREP(RD_RTT, rd_rtt_code(min_t(u32, us, USEC_PER_SEC)));
+}
+
 /* Has a burst ended with a probe?  See struct rd_first_rtt. */
 static bool rd_probes(struct sock *sk, struct rd_sock *rs, u32 *word)
 {
@@ -354,8 +366,8 @@ static void rd_rest(struct sock *sk, struct rd_sock *rs, u64 now)
 static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 {
 	u32 waiting = rd_waiting(sk, rs, U32_MAX);
-	u32 word[GL_WORDS_MAX] = { rs->seq, rs->received,
-				   min_t(u32, waiting, RD_WANT_MAX) | flags };
+	u32 want = min_t(u32, waiting, FIELD_MAX(RD_WANT)) | rd_rtt_word(sk, rs) | flags;
+	u32 word[GL_WORDS_MAX] = { rs->seq, rs->received, want };
 	enum rd_kind kind = RD_REQUEST;
 	u64 now = ktime_get_ns();
 	unsigned int words = 3;

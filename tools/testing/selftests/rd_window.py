@@ -48,20 +48,45 @@ def silence(wire, pairs):
     wire.rule = lambda p: p.from_a and bool(p.len) and p.sport in ports
 
 
+def permitted(wire, cc, client, rtt):
+    """Number of packets that a receiver permits a silent sender in 2.5 round trips of `rtt`."""
+    silence(wire, [(client, None)])
+    before = counters(wire.b, cc)["CreditSent"]
+    client.send(pattern(200_000))
+    # The link would carry 40 packets in 2.5 RTT.
+    wire.run(2.5 * rtt)
+    return counters(wire.b, cc)["CreditSent"] - before
+
+
+def within_a_window(cc, packets, times=1):
+    """Fail unless this is the window of a sender of this cc, over this number of RTT."""
+    # Alone on the link it may have four packets more, and those of 10 us.
+    slack = 4 if cc == "ndp" else 0
+    least, most = (times * (n - 2) + 2 for n in WINDOW)
+    within(packets, least - 1 + slack, most + slack, "packets that it has permitted")
+
+
 @case("a sender that requests and does not send: a window is permitted, not its message", cc=CCS,
       version=(4, 6))
 def one_window(cc, version):
     with wires(cc, version=version) as wire:
-        ((client, _),) = pairs = started(wire, 1, 300_000)
-        silence(wire, pairs)
-        before = counters(wire.b, cc)["CreditSent"]
-        client.send(pattern(200_000))
-        # The link would carry 40 packets in that time.
-        wire.run(2.5 * RTT)
-        # Alone on the link it may have four packets more, and those of 10 us.
-        slack = 4 if cc == "ndp" else 0
-        within(counters(wire.b, cc)["CreditSent"] - before, WINDOW[0] - 1 + slack, WINDOW[1] + slack,
-               "packets that it has permitted")
+        ((client, _),) = started(wire, 1, 300_000)
+        within_a_window(cc, permitted(wire, cc, client, RTT))
+
+
+@case("the path becomes longer, or shorter, after the handshake: the window covers the sender's minimum"
+      " RTT", cc=CCS, times=(4, 1))
+def path_changes(cc, times):
+    with wires(cc) as wire:
+        wire.a.sysctl("net.ipv4.tcp_min_rtt_wlen", 1)
+        wire.delay = RTT / 2 if times > 1 else 4 * RTT
+        client, server = wire.connect()
+        wire.delay = times * RTT / 2
+        for _ in range(25):
+            true(wire.transfer(client, server, 100_000), "arrives")
+            wire.run(0.1)
+        small(wire, client)
+        within_a_window(cc, permitted(wire, cc, client, times * RTT), times)
 
 
 @case("senders that request and do not send, together: the limit of the link", cc=CCS,
@@ -153,6 +178,22 @@ def forged_word(cc, word):
         began = time.monotonic()
         true(wire.transfer(client, server, 100_000), "arrives")
         within(time.monotonic() - began, 0, 10e-3, "time of 100 kB, s")
+
+
+@case("a peer claims a round trip of a second: its window is that of sixteen times ours", cc=CCS)
+def long_claim(cc):
+    with wires(cc) as wire:
+        client, server = wire.connect()
+        small(wire, client)
+        true(wire.transfer(client, server, 100_000), "arrives")
+        wire.run(5e-3)
+        sent = counters(wire.b, cc)["CreditSent"]
+        attacker = Attacker(wire, client, server)
+        attacker.forge(True, REQUEST, option(REQUEST, sent, sent, 511 << 22 | 10_000, beyond(0)))
+        wire.run(0.1)
+        # The real sender stops pulls, which the link paces.
+        within(counters(wire.b, cc)["CreditSent"] - sent, WINDOW[0] - 1 if cc == "ndp" else
+               16 * (WINDOW[0] - 2), 16 * WINDOW[1], "packets that it has permitted")
 
 
 @case("a sender rests with credits on their way: others have its part of the link at once", cc=CCS)

@@ -26,9 +26,9 @@ import re
 
 from lab.codepoints import CREDIT, KINDS, REQUEST
 from lab.tap import Failed
+from lab.wire import xpass
 from lab.wire.packet import ACK, FIN, RST, SYN
 
-RETRY = 0x80000000      # in the third word of a request: all credits are lost
 _LINE = re.compile(r"([<>])\s+(.*)")
 _NAME = re.compile(r"(\*|[a-z-]+(?: [a-z-]+)*?)(?: (\d+)(?:-(\d+))?)?( lost)?")
 _ANY = None
@@ -53,8 +53,8 @@ class Names:
         if p.flags & FIN and not p.len:
             return "fin"
         if p.kind == REQUEST and len(p.words) == 3:
-            return "retry" if p.words[2] & RETRY and p.words[2] & ~RETRY else \
-                "request" if p.words[2] & ~RETRY else "stop"
+            retry = "retry" if p.words[2] & xpass.RETRY else "request"
+            return retry if p.words[2] & xpass.WANT else "stop"
         return str(p.kind) if p.kind else "unmarked"
 
     def name(self, p):
