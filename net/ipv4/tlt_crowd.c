@@ -38,9 +38,9 @@
  * permits.  A connection waits for each packet that was delivered, and for the round trips that
  * these packets would take one by one, so that its rate is that of the others.  The wait does not
  * increase with the echoes of such connections: if all are like that, the window decides.  They
- * wait only behind a queue above three quarters of the target, and for twelve times its length at
- * most: the address may have several bottlenecks, and theirs no crowd.  While the queue is shorter
- * than half of the target, no connection waits: the port is almost idle.
+ * wait only behind a queue above three quarters of the target, for twelve times its length at most,
+ * and for twice the others' waits: the address may have several bottlenecks, and theirs no crowd.
+ * While the queue is shorter than half of the target, no connection waits: the port is almost idle.
  *
  * A wait is TCP's own pacing: the next packet leaves at tp->tcp_wstamp_ns, and TCP's pacing timer
  * sends it.  So a connection that is paced anyway (bbr, sch_fq, SO_MAX_PACING_RATE) never waits.
@@ -222,11 +222,13 @@ static void tlt_crowd_hold(struct sock *sk, struct tlt_crowd *crowd, u64 ns)
 	tlt_crowd_wake(sk, tp->tcp_wstamp_ns);
 }
 
-/* The time for which a connection waits, ns.  @wait: for each packet; @rtt, @queue: us. */
+/* The time for which a connection waits, ns.  @wait: for each packet; @rtt, @queue: us.  If the
+ * wait is short beside the round trip, the crowd is small, and round trips count as a wait.
+ */
 static u64 tlt_crowd_own(u64 wait, u32 rtt, u32 queue, u16 packets, bool alone)
 {
 	packets = clamp_t(u32, packets, 1, TLT_CROWD_PACKETS);
-	wait = wait * packets + (packets - 1) * (u64)rtt * NSEC_PER_USEC;
+	wait = wait * packets + (packets - 1) * min(wait, (u64)rtt * NSEC_PER_USEC);
 	if (!alone)
 		wait = min(wait, queue * (u64)TLT_CROWD_OWN * NSEC_PER_USEC);
 	return min_t(u64, wait, TLT_CROWD_WAIT_MAX);

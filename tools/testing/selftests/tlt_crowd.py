@@ -59,11 +59,11 @@ def report(wire, client, server):
     wire.receive(server, 4 * MSS[wire.version])
 
 
-def begin_crowd(wire, client, server, seconds):
+def begin_crowd(wire, client, server, seconds, queue=QUEUE):
     """Send ten packets through a crowded port, so that the client waits after `seconds`."""
     report(wire, client, server)
     wire.mark()
-    crowd(wire, QUEUE)
+    crowd(wire, queue)
     client.send(pattern(10 * MSS[wire.version]))
     wire.run(seconds)
 
@@ -412,12 +412,12 @@ def at_the_same_time(wire):
     within(max(found) / first, 0.9, 1.3, "the longest")
 
 
-def wait_beside(wire, client, server, packets):
-    """All packets of a burst arrive behind the queue of a crowd; returns (the wait of another
-    connection, which is alone; the wait of this one, s).
+def wait_beside(wire, client, server, packets, queue=QUEUE):
+    """All packets of a burst arrive behind QUEUE, in a crowd whose queue may be a shorter one;
+    returns (the wait of a connection of the crowd, which is alone; the wait of this one, s).
     """
     other, _ = wire.connect()
-    begin_crowd(wire, client, server, 20e-3)
+    begin_crowd(wire, client, server, 20e-3 if queue == QUEUE else 1e-3, queue)
     learned = max(gaps(wire))
     port = other.getsockname()[1]
 
@@ -444,6 +444,14 @@ def for_each_packet(wire, client, server):
     true(2 * learned + cycle < 11 * QUEUE, f"the other connection's wait: {learned}")
     # The wait does not increase with this connection's echo, which counts as a short queue's.
     within((wait + cycle) / (2 * (learned + cycle)), 0.92, 1, "time of a packet, in the other's")
+
+
+@both("... if the wait is not shorter than a round trip: behind another port's queue, which this crowd"
+      " has not, round trips do not count")
+def for_packets_of_another_port(wire, client, server):
+    learned, wait = wait_beside(wire, client, server, 4, 90e-6)
+    true(learned < QUEUE, f"the other connection's wait: {learned}")
+    within(wait, 0, QUEUE, "the wait, s")
 
 
 @both("... up to twelve queues")
