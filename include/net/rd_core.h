@@ -275,7 +275,7 @@ struct rd_use {
  * @out: packets that were permitted or sent without a permit, and have not arrived, neither they
  *	nor, if a port trimmed them, their headers
  * @granted: those that were permitted; the others are counted as the first to arrive
- * @rtt: the sender's minimum RTT, as its last request has reported it (RD_RTT); 0 if it has none
+ * @rtt: the sender's minimum RTT, us, as its last request has reported it (RD_RTT); 0 if it has not
  *
  * The socket lock protects all fields.
  */

@@ -26,11 +26,11 @@
 #define RD_CLOSED		0x20000000
 
 /* The third word of a request: the number of packets; if the policy has windows, the sender's
- * minimum RTT, rd_rtt_code(); and a flag: the sender expects none of the credits sent so far any
- * more.
+ * minimum RTT, us, if it is less than a millisecond, else 0; and a flag: the sender expects none of
+ * the credits sent so far any more.
  */
-#define RD_WANT			GENMASK(21, 0)
-#define RD_RTT			GENMASK(30, 22)
+#define RD_WANT			GENMASK(20, 0)
+#define RD_RTT			GENMASK(30, 21)
 #define RD_AGAIN		BIT(31)
 
 /* The sender drops a credit whose number is further ahead: it is forged. */
@@ -101,29 +101,6 @@ static inline u64 rd_rtt_ns(const struct sock *sk)
 	if (us == U32_MAX)
 		return rd_srtt_ns(sk);
 	return (u64)clamp(us, 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
-}
-
-/**
- * rd_rtt_code() - code a round trip in the bits of RD_RTT
- * @us: at most USEC_PER_SEC
- *
- * Up to 64 us it is exact, above that it has six bits and is rounded up: at most 3 % too long.
- *
- * Return: 0 for 0 us.
- */
-static inline u32 rd_rtt_code(u32 us)
-{
-	u32 shift = fls(us) > 6 ? fls(us) - 6 : 0, units = DIV_ROUND_UP(us, 1U << shift);
-
-	return shift * 32 + units;
-}
-
-/* The inverse of rd_rtt_code(), us.  Units above 32 have their highest bit in the shift. */
-static inline u32 rd_rtt_us(u32 code)
-{
-	u32 shift = code / 32 ? code / 32 - 1 : 0;
-
-	return (code - shift * 32) << shift;
 }
 
 /* rd_path.c */

@@ -32,9 +32,6 @@
  */
 #define RD_SLACK	4
 
-/* A sender may claim this many of the receiver's round trips: a path that has become longer. */
-#define RD_RTT_CLAIM	16
-
 /* No policy waits longer between two credits of a connection. */
 #define RD_GAP_MAX	NSEC_PER_SEC
 
@@ -84,14 +81,14 @@ static struct rd_grants *rd_grants_of(struct rd_sock *rs)
 	return policy->grants ? policy->grants(rs) : NULL;
 }
 
-/* The round trip that a window covers, ns: the sender's, because a receiver that sends no data has
- * no sample after the handshake.  A peer that claims a long one has RD_RTT_CLAIM of ours at most.
+/* The round trip that a window covers, ns: the sender's minimum RTT if it is shorter than ours.  A
+ * longer one may be the queue that the window itself has caused: the window would grow without end.
  */
 static u64 rd_window_rtt_ns(const struct sock *sk, struct rd_sock *rs)
 {
-	u64 own = rd_rtt_ns(sk), claimed = rd_rtt_us(rd_grants_of(rs)->rtt) * (u64)NSEC_PER_USEC;
+	u64 own = rd_rtt_ns(sk), peer = rd_grants_of(rs)->rtt * (u64)NSEC_PER_USEC;
 
-	return claimed ? min(claimed, RD_RTT_CLAIM * own) : own;
+	return peer ? min(peer, own) : own;
 }
 
 static struct rd_terms rd_terms_of(const struct sock *sk, struct rd_sock *rs, u64 now, u64 ps)

@@ -315,16 +315,18 @@ static u32 rd_account_word(const struct sock *sk, struct rd_sock *rs)
 	return FIELD_PREP(RD_NAMED, named) | FIELD_PREP(RD_BEYOND, beyond);
 }
 
-/* The minimum RTT, in the third word of a request.  A receiver that sends no data has no sample of
- * its own after the handshake, and the path may change.
+/* The minimum RTT, in the third word of a request.  A receiver that sends no data has no sample
+ * after the handshake, which ARP or a queue may have delayed.  TCP's samples of retransmissions
+ * have time stamps of milliseconds, rounded down: a minimum of a millisecond or more may be too
+ * short.
  */
 static u32 rd_rtt_word(const struct sock *sk, const struct rd_sock *rs)
 {
 	u32 us = tcp_min_rtt(tcp_sk(sk));
 
-	if (!rd_transport(rs)->policy->grants || us == U32_MAX)
+	if (!rd_transport(rs)->policy->grants || us >= USEC_PER_MSEC)
 		return 0;
-	return FIELD_PREP(RD_RTT, rd_rtt_code(min_t(u32, us, USEC_PER_SEC)));
+	return FIELD_PREP(RD_RTT, us);
 }
 
 /* Has a burst ended with a probe?  See struct rd_first_rtt. */

@@ -8,7 +8,7 @@ from lab.wire.packet import ACK, FIN, SYN
 from lab.wire.wire import MSS, pattern
 
 RETRY = 0x80000000      # in the third word of a request: all credits are lost
-WANT = (1 << 22) - 1    # in the third word: the number of packets that wait
+WANT = (1 << 21) - 1    # in the third word: the number of packets that wait
 ACCEPTED = 0x80000000   # in the second word of a credit: RD_ACCEPTED, and the packet is no credit
 BUSY = 0x40000000       # in the second word: the link has many receivers
 CLOSED = 0x20000000     # with ACCEPTED: RD_CLOSED, no more credits will be sent
