@@ -25,7 +25,7 @@ FOREIGN = {"bcm_cosq_control_dynamic_get", "bcm_port_dscp_map_set", "ets_qdisc_d
            "timer_read"}
 # Linux's own sysctls of net.ipv4.
 LINUX = {"conf", "tcp_allowed_congestion_control", "tcp_congestion_control", "tcp_ecn",
-         "tcp_recovery", "tcp_sack"}
+         "tcp_min_rtt_wlen", "tcp_recovery", "tcp_sack"}
 # Paths of a kernel's tree.
 KERNELS = ("scripts/coccinelle", "tools/testing/selftests/kselftest_install",
            "tools/testing/selftests/net")
