@@ -86,9 +86,7 @@ static struct rd_grants *rd_grants_of(struct rd_sock *rs)
  */
 static u64 rd_window_rtt_ns(const struct sock *sk, struct rd_sock *rs)
 {
-	u64 own = rd_rtt_ns(sk), peer = rd_grants_of(rs)->rtt * (u64)NSEC_PER_USEC;
-
-	return peer ? min(peer, own) : own;
+	return min_not_zero(rd_grants_of(rs)->rtt * (u64)NSEC_PER_USEC, rd_rtt_ns(sk));
 }
 
 static struct rd_terms rd_terms_of(const struct sock *sk, struct rd_sock *rs, u64 now, u64 ps)

@@ -367,7 +367,7 @@ static void rd_rest(struct sock *sk, struct rd_sock *rs, u64 now)
  */
 static void rd_send_request(struct sock *sk, struct rd_sock *rs, u32 flags)
 {
-	u32 waiting = min_t(u32, rd_waiting(sk, rs, FIELD_MAX(RD_WANT)), FIELD_MAX(RD_WANT));
+	u32 waiting = min_t(u32, rd_waiting(sk, rs, U32_MAX), FIELD_MAX(RD_WANT));
 	u32 word[GL_WORDS_MAX] = { rs->seq, rs->received,
 				   waiting | rd_rtt_word(sk, rs) | flags };
 	enum rd_kind kind = RD_REQUEST;

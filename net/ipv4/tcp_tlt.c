@@ -891,6 +891,7 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 {
 	const struct gl_transport *inner = gs->transport->inner;
 	struct tlt_burst *burst = tlt_burst_of(gs);
+	bool again = before(seg->seq, tcp_sk(sk)->snd_nxt);
 	struct tlt *tlt = tlt_of(gs);
 	bool important = tlt_is_rated(sk) ? tlt_is_important_rated(sk, gs, seg) :
 					    tlt_is_important(sk, gs, seg);
@@ -900,14 +901,13 @@ static const struct gl_kind *tlt_on_xmit(struct sock *sk, struct gl_sock *gs,
 		if (burst)
 			tlt_burst_lost(sk, burst);
 	}
-	tlt->accused |= before(seg->seq, tcp_sk(sk)->snd_nxt) &&
-			inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery;
+	tlt->accused |= again && inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery;
 	gl_dupthresh_one(sk, gs);
 	if (!tlt_is_rated(sk))
 		tlt->crowd.waits = 0;
 	tlt_left(tlt, div_u64(tcp_sk(sk)->tcp_wstamp_ns, NSEC_PER_USEC), seg->end_seq);
 	tlt_clock_is_followed(tcp_sk(sk), tlt, seg);
-	if (tlt_is_unguarded(sk, tlt) && before(seg->seq, tcp_sk(sk)->snd_nxt))
+	if (again && tlt_is_unguarded(sk, tlt))
 		tlt_guard(sk, tlt);
 	/* ARMED_NEXT until the packet has left: tlt_on_last(). */
 	if (important)

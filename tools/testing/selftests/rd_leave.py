@@ -6,13 +6,10 @@
 
 The wire loses the clients' data, so their windows stay open, or their bursts incomplete.
 """
-import socket
-import time
-
 from lab import tap, transports
 from lab.net import modules
-from lab.tap import case, equal, true, within
-from lab.wire.sockopt import choose
+from lab.tap import case, equal, true
+from lab.wire.sockopt import abort, choose
 from lab.wire.window import ALONE, HOLD, RTT, drop, innocent, started, wires
 from lab.wire.wire import Wire, pattern
 
@@ -20,11 +17,15 @@ CCS = ("homa", "ndp")
 COUNT = 4
 
 
-def open_windows(wire, size=100_000):
-    """Connections whose windows are open, and one more; (the pairs, the pair)."""
-    # TCP retransmits a closed socket's data for this number of timeouts, and keeps the namespace.
+def give_up_soon(wire):
+    """Limit the timeouts for which TCP retransmits a closed socket's data, and keeps its namespace."""
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.tcp_orphan_retries", 1)
+
+
+def open_windows(wire, size=100_000):
+    """Connections whose windows are open, and one more; (the pairs, the pair)."""
+    give_up_soon(wire)
     *pairs, other = started(wire, COUNT + 1, 300_000)
     drop(wire, pairs)
     for client, _ in pairs:
@@ -64,9 +65,7 @@ def senders_leave(cc):
         pairs, other = open_windows(wire)
         for client, _ in pairs:
             choose(client, "reno")
-        began = time.monotonic()
-        true(wire.transfer(*other, 290_000, 5), "arrives")
-        within(time.monotonic() - began, 0.9 * ALONE, 1.5 * ALONE + 2 * HOLD, "time of 290 kB, s")
+        innocent(wire, other, 1.5 * ALONE + 2 * HOLD)
         # TCP alone repairs.
         wire.rule = None
         for _, server in pairs:
@@ -80,7 +79,7 @@ def closed(cc):
         pairs, other = open_windows(wire)
         for number, (client, server) in enumerate(pairs):
             if number % 2:
-                server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0" + bytes(4))
+                abort(server)
             server.close()
             client.close()
         innocent(wire, other)
@@ -91,8 +90,7 @@ def closed(cc):
       cc=("aeolus_dctcp", "aeolus_ndp", "aeolus_homa", "aeolus_xpass"))
 def in_mid_burst(cc):
     with Wire(cc=cc, tso=False, speed=1000) as wire:
-        for ns in (wire.a, wire.b):
-            ns.sysctl("net.ipv4.tcp_orphan_retries", 1)
+        give_up_soon(wire)
         client, server = wire.connect()
         true(wire.transfer(client, server, 100_000), "arrives")
         wire.run(5e-3)

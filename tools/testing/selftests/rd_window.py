@@ -48,11 +48,11 @@ def silence(wire, pairs):
     wire.rule = lambda p: p.from_a and bool(p.len) and p.sport in ports
 
 
-def permitted(wire, cc, client, rtt):
+def permitted(wire, cc, pair, rtt):
     """Number of packets that a receiver permits a silent sender in 2.5 round trips of `rtt`."""
-    silence(wire, [(client, None)])
+    silence(wire, [pair])
     before = counters(wire.b, cc)["CreditSent"]
-    client.send(pattern(200_000))
+    pair[0].send(pattern(200_000))
     # The link would carry 40 packets in 2.5 RTT.
     wire.run(2.5 * rtt)
     return counters(wire.b, cc)["CreditSent"] - before
@@ -69,33 +69,32 @@ def within_a_window(cc, packets):
       version=(4, 6))
 def one_window(cc, version):
     with wires(cc, version=version) as wire:
-        ((client, _),) = started(wire, 1, 300_000)
-        within_a_window(cc, permitted(wire, cc, client, RTT))
+        within_a_window(cc, permitted(wire, cc, *started(wire, 1, 300_000), RTT))
 
 
 @case("the handshake was late: the window covers the minimum RTT that the sender measures", cc=CCS)
 def late_handshake(cc):
     with wires(cc) as wire:
         wire.delay = 4 * RTT
-        client, server = wire.connect()
+        pair = wire.connect()
         wire.delay = RTT / 2
-        true(wire.transfer(client, server, 300_000), "arrives")
+        true(wire.transfer(*pair, 300_000), "arrives")
         wire.run(5e-3)
-        small(wire, client)
-        within_a_window(cc, permitted(wire, cc, client, RTT))
+        small(wire, pair[0])
+        within_a_window(cc, permitted(wire, cc, pair, RTT))
 
 
 @case("a long queue: the sender's minimum RTT becomes longer, and the window does not", cc=CCS)
 def long_queue(cc):
     with wires(cc) as wire:
         wire.a.sysctl("net.ipv4.tcp_min_rtt_wlen", 1)
-        client, server = wire.connect()
+        pair = wire.connect()
         wire.delay = 2 * RTT
         for _ in range(25):
-            true(wire.transfer(client, server, 100_000), "arrives")
+            true(wire.transfer(*pair, 100_000), "arrives")
             wire.run(0.1)
-        small(wire, client)
-        within_a_window(cc, permitted(wire, cc, client, 4 * RTT))
+        small(wire, pair[0])
+        within_a_window(cc, permitted(wire, cc, pair, 4 * RTT))
 
 
 @case("senders that request and do not send, together: the limit of the link", cc=CCS,

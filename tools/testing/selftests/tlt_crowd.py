@@ -19,6 +19,7 @@ from lab.net.star import Star, pump
 from lab.tap import case, equal, true, using, within
 from lab.wire.packet import data, kinds
 from lab.wire.sockopt import SO_MAX_PACING_RATE, choose
+from lab.wire.window import lose
 from lab.wire.wire import DELAY, MSS, Wire, connected, pattern
 
 GUARD = 1e-3                    # TLT_GUARD_US
@@ -220,8 +221,7 @@ def not_guarded(wire, client, _server):
       " retransmission of the first one, which is lost, too")
 def guarded_beside_a_loss(wire, client, server):
     wire.mark()
-    left = itertools.count(1)
-    wire.rule = lambda p: p.from_a and p.len and next(left) in (1, 3, 4)
+    lose(wire, lambda p: p.from_a and p.len, (1, 3, 4))
     client.send(pattern(3 * MSS[wire.version]))
     wire.run(20e-3)
     sent = data(wire.from_a())
