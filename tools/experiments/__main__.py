@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from experiments import advise, kinds, machines, pool
-from experiments.machines import inventory
+from experiments.machines import inventory, measure
 from lab import TOP, units
 from lab.measure import report
 
@@ -90,10 +90,12 @@ def parse_args():
             getattr(known[args.kind], "parse_cc", units.cc_name)(cc)
     except ValueError as why:
         parser.error(f"--cc: {why}")
-    if message := known[args.kind].wrong(args):
+    try:
+        message = hasattr(args, "lab") and inventory.wrong(args) or known[args.kind].wrong(args)
+    except inventory.Wrong as why:
+        refuse(why)
+    if message:
         parser.error(message)
-    if getattr(args, "lab", None):
-        use_lab(args)
     return known[args.kind], args
 
 
@@ -103,22 +105,26 @@ def refuse(why):
     sys.exit(2)
 
 
-def use_lab(args):
-    """Read args.lab, and use its number of senders."""
-    try:
-        args.lab = inventory.read(args.lab)
-    except inventory.Wrong as why:
-        refuse(why)
-    args.senders, args.request = len(args.lab.senders), True
-    args.ipv6 = ":" in args.lab.receiver.address
+# Options of all experiments that are keys of the configuration.
+_COMMON = "rate delay limit rto_min rounds gap fresh ipv6 tso kernel base".split()
 
 
-def run(args, config, jobs, options):
+def configure(kind, args, rate=None):
+    """(configuration, jobs), for links of `rate`, or of --rate."""
+    args.rate = rate or args.rate
+    config, jobs = kind.configure(args)
+    config.update({key: getattr(args, key) for key in _COMMON},
+                  experiment=kind.__name__.rpartition(".")[2])
+    return config, jobs
+
+
+def run(kind, args, options):
     """(configuration, results, errors) of the runs: virtual, on real hosts, or both."""
     if not getattr(args, "lab", None):
+        config, jobs = configure(kind, args)
         return config, pool.run_jobs(config, jobs, args.guests, options), []
-    from experiments.machines import incast
-    config, measured, errors = incast.measure(args.lab, config, jobs)
+    config, jobs, measured, errors = measure.measure(
+        args.lab, kind.on_machines(), lambda rate: configure(kind, args, rate))
     if errors or not args.virtual:
         return config, _named(measured, "measured"), errors
     try:
@@ -187,15 +193,11 @@ def main():
     options = ["--bare", "--kernel", args.kernel, "--timeout", args.timeout]
     options += ["--debug"] * args.debug + ["--fine"] * args.fine + ["--base", args.base]
     options += args.guest_options.split()
-    common = "rate delay limit rto_min rounds gap fresh ipv6 tso kernel base".split()
     if why := unwritable(args):
         print(f"experiment: {why}", file=sys.stderr)
         return 2
-    config, jobs = kind.configure(args)
-    config.update({key: getattr(args, key) for key in common},
-                  experiment=kind.__name__.rpartition(".")[2])
     try:
-        config, results, failed = run(args, config, jobs, options)
+        config, results, failed = run(kind, args, options)
     except machines.Refused:
         return 1
     except pool.GuestFailed as why:

@@ -12,6 +12,7 @@ NAME/__init__.py is the host's half:
     plot(config, results, rows, args)           optional: args.plot is a prefix
     notes(config, results, rows)                optional: text below the table
     parse_cc(text)                              optional: raises ValueError
+    on_machines()       optional, with an option --lab: the subclass of machines.lab_hosts.LabHosts
 
 NAME/guest.py is the guest's half (experiments.jobs).  In the modules' names, - is _.
 """

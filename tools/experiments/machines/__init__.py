@@ -5,7 +5,9 @@
     far          runs on a host, from ssh's stdin: it changes and restores
     session      an ssh connection to a host, and to all of them
     check        a table of the hosts, and their problems
-    incast       the incast of scripts/experiment, on these hosts
+    lab_hosts    the hosts during an experiment
+    incast, load the traffic of scripts/experiment, on these hosts
+    measure      all jobs of an experiment
 
 The machine that runs scripts/experiment needs OpenSSH's client; the hosts need sshd and python3.
 Nothing is installed on a host, and no file of the experiment is on it.

@@ -70,7 +70,7 @@ def _path_problems(session, lab, device):
             ipaddress.ip_address(one["local"]) for link in links
             for one in link.get("addr_info", ()) if "local" in one]:
         yield f"{host.device} does not have the address {host.address}"
-    for peer in [lab.receiver] if host.role == "sender" else lab.senders:
+    for peer in lab.peers(host):
         route = session.json("ip", "-j", "route", "get", peer.address, may_fail=True)
         dev = route[0]["dev"] if route else None
         if dev != host.device:

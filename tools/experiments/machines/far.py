@@ -132,7 +132,9 @@ class Far:
         """Compile the load generator here: files are {name: text}; argv ends with -o."""
         with tempfile.TemporaryDirectory(prefix="greenlane-") as here:
             for name, text in files.items():
-                with open(os.path.join(here, name), "w", encoding="utf-8") as file:
+                path = os.path.join(here, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
             status, _, err = run(["env", "-C", here, *argv, "load"])
             if not status:
@@ -140,25 +142,46 @@ class Far:
                     self.do_program(base64.b64encode(file.read()))
         return {"status": status, "err": err}
 
-    def do_start(self, argv, listens, ends):
-        """Start the load generator; if it listens, until it does.  Its end answers number `ends`."""
-        out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+    def do_start(self, argv, numbers, text=None):
+        """Start the load generator.  Its rows answer these numbers, the last one when it ends.  A
+        file of `text` is its last argument."""
+        err, files = tempfile.TemporaryFile("w+"), [self.memory]
+        if text is not None:
+            files.append(os.memfd_create("greenlane-text"))
+            with os.fdopen(os.dup(files[1]), "w", encoding="utf-8") as file:
+                file.write(text)
+            argv = argv + ["/proc/self/fd/%d" % files[1]]
         self.child = subprocess.Popen(
-            argv, executable="/proc/self/fd/%d" % self.memory, pass_fds=[self.memory],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if listens else out, stderr=err,
-            universal_newlines=True)
-        first = self.child.stdout.readline() if listens else ""
-        threading.Thread(target=self.wait, args=(self.child, out, err, ends), daemon=True).start()
-        return {"first": first}
+            argv, executable="/proc/self/fd/%d" % self.memory, pass_fds=files,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, universal_newlines=True)
+        for file in files[1:]:
+            os.close(file)
+        threading.Thread(target=self.wait, args=(self.child, err, numbers), daemon=True).start()
+        return {}
 
-    def wait(self, child, out, err, number):
-        """Answer when the load generator ends, unless the session has ended it."""
-        text = child.stdout.read() if child.stdout else ""
+    def do_tell(self):
+        """Tell the load generator to go on; wait() answers if it has ended."""
+        with contextlib.suppress(BrokenPipeError):
+            self.child.stdin.write("\n")
+            self.child.stdin.flush()
+        return {}
+
+    def wait(self, child, err, numbers):
+        """Answer with the load generator's rows, unless the session has ended it.  If it ends
+        early, that answers all numbers that are left."""
+        left = list(numbers)
+        while len(left) > 1:
+            row = child.stdout.readline()
+            if not row:
+                break
+            self.answer(left.pop(0), status=0, out=row)
+        text = child.stdout.read()
         child.wait()
-        out.seek(0)
         err.seek(0)
-        if not self.ending:
-            self.answer(number, status=child.returncode, out=text or out.read(), err=err.read())
+        why = err.read()
+        for number in left:
+            if not self.ending:
+                self.answer(number, status=child.returncode, out=text, err=why)
 
     def restore(self):
         """Restore the host; returns the errors.  Nothing here waits for the other end."""

@@ -32,6 +32,27 @@ ROLES = ("receiver", "sender", "switch")
 MAX_SENDERS = 64
 
 
+def add_arguments(add, theirs):
+    """Add the options of an experiment that runs on a lab too; these options are the lab's."""
+    add("--lab", metavar="FILE",
+        help=f"on the hosts of this file too, over ssh: {theirs} are theirs")
+    add("--no-virtual", dest="virtual", action="store_false",
+        help="with --lab: on these hosts only")
+
+
+def wrong(args):
+    """The reason why the command line is refused, or None; reads the file."""
+    if not args.lab:
+        return None if args.virtual else "--no-virtual: only with --lab"
+    if args.base == "paper":
+        return "--lab: not with --base paper, which is a kernel of guests"
+    if args.ipv6 or not args.tso:
+        return "--lab: without --ipv6, --no-tso"
+    args.lab = read(args.lab)
+    args.ipv6 = ":" in args.lab.receiver.address
+    return None
+
+
 class Wrong(Exception):
     """lab.toml has errors: a message for each."""
 
@@ -56,10 +77,11 @@ class Host:
 
 @dataclasses.dataclass
 class Lab:
-    """All of lab.toml; rate in bit/s and rtt in ns, or None."""
+    """All of lab.toml; rate in bit/s and rtt in ns, or None.  With `mesh` all hosts send to all."""
     hosts: list
     rate: int = None
     rtt: int = None
+    mesh: bool = False
 
     @property
     def receiver(self):
@@ -75,6 +97,12 @@ class Lab:
     def ends(self):
         """The hosts with connections, the receiver last, as in the virtual experiment."""
         return [*self.senders, self.receiver]
+
+    def peers(self, host):
+        """The hosts with which a host has connections."""
+        if self.mesh:
+            return [other for other in self.ends if other is not host]
+        return [self.receiver] if host.role == "sender" else self.senders
 
     def of(self, role):
         """The hosts with this role."""

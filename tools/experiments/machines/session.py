@@ -60,7 +60,7 @@ class Session(Counting):
         self._lock = threading.Lock()       # of _answers and _reason
         self._writing = threading.Lock()    # of ssh's stdin
         self._reason = None                 # why the connection has ended
-        self._ends = None                   # the Future of the load generator
+        self._rows = []                     # Futures of the load generator's rows
         self._heard = time.monotonic()
         self._stderr = tempfile.TemporaryFile("w+")
         command = [*_SSH, *["-p", str(host.port)] * bool(host.port),
@@ -200,15 +200,16 @@ class Session(Counting):
         """Set these sysctls if they exist, and restore all others."""
         self.before = self.call("sysctl", values=values)["before"]
 
-    def start(self, argv, listens):
-        """Start the load generator; returns whether it does, and if it listens, listens."""
-        ends, self._ends = self._expect()
-        first = self.call("start", argv=argv, listens=listens, ends=ends)["first"]
-        return bool(first) or not listens
+    def start(self, argv, rows, text=None):
+        """Start the load generator, which prints this number of rows: row() returns them.  A file
+        of `text` is its last argument."""
+        numbers, self._rows = zip(*(self._expect() for _ in range(rows)))
+        self._rows = list(self._rows)
+        self.call("start", argv=[str(word) for word in argv], numbers=numbers, text=text)
 
-    def wait(self, seconds):
-        """The load generator's report; raises Dead if it failed."""
-        done = self._result(self._ends, seconds)
+    def row(self, seconds):
+        """The load generator's next row, the last one when it ends; raises Dead if it failed."""
+        done = self._result(self._rows.pop(0), seconds)
         if done["status"] or not done["out"].strip():
             why = done["err"].strip() or f"the load generator ended with {done['status']}"
             raise Dead(f"{self.host.name}: {why}")

@@ -6,12 +6,14 @@ import collections
 
 def ports(results, qdisc="color"):
     """Losses, marks and peak backlog over all runs, switches and ports.  Counters are sums over the
-    runs, peaks are maxima."""
+    runs, peaks are maxima.  Without such a port, no values."""
     total = collections.Counter()
     for result in results:
         for kinds in result["switches"].values():
             for name, value in kinds.get(qdisc, {}).items():
                 total[name] = max(total[name], value) if "peak" in name else total[name] + value
+    if not total:
+        return {}
     found = {"drops": total["drops"], "peak": total["queue.peak_backlog"]}
     if "pause.off" in total:
         # Includes frames to hosts.  The time for which hosts were paused is in their own ports.

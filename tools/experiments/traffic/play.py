@@ -40,20 +40,28 @@ def _kinds(qdisc):
     return [qdisc["kind"]] + [f"{qdisc['kind']} {parent}"] * (parent != "1:1")
 
 
+def sums(qdiscs):
+    """The counters of these qdiscs: {kind: {name: n}}.  Peaks are maxima, all others sums; qdiscs in
+    classes are also summed by class."""
+    found = {}
+    for qdisc in qdiscs:
+        stats = {k: v for k, v in qdisc.items() if k != "options"}
+        for kind in _kinds(qdisc):
+            total = found.setdefault(kind, collections.Counter())
+            for name, value in _numbers(stats):
+                total[name] = (max if "peak" in name else operator.add)(total[name], value)
+    return found
+
+
 def port_stats(network):
-    """The counters of the ports towards hosts (p), up and down (d): {role: {qdisc: {name: n}}}.
-    Peaks are maxima, all others sums; qdiscs in classes are also summed by class."""
-    sums = {role: {} for role in ("p", "up", "d")}
+    """The sums() of the ports towards hosts (p), up and down (d): {role: {qdisc: {name: n}}}."""
+    ports = {role: [] for role in ("p", "up", "d")}
     for switch in network.switches:
         for qdisc in shown(ns=network.ns[switch]):
             role = qdisc["dev"].rstrip("0123456789")
-            if role in sums and qdisc["kind"] != "ingress":
-                stats = {k: v for k, v in qdisc.items() if k != "options"}
-                for kind in _kinds(qdisc):
-                    total = sums[role].setdefault(kind, collections.Counter())
-                    for name, value in _numbers(stats):
-                        total[name] = (max if "peak" in name else operator.add)(total[name], value)
-    return sums
+            if role in ports and qdisc["kind"] != "ingress":
+                ports[role].append(qdisc)
+    return {role: sums(qdiscs) for role, qdiscs in ports.items()}
 
 
 def _generate(text, options):

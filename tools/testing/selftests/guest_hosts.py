@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiment incast --lab: hosts over ssh, which are as before afterwards.
+"""scripts/experiment incast and load --lab: hosts over ssh, which are as before afterwards.
 
 	h0, h1: senders ---- sw ---- h2: receiver       a namespace each; ssh runs `sshd -i` in it
 
@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -19,6 +20,9 @@ import time
 
 from experiments.apps import unpacked
 from experiments.apps.login import Login, sshd
+from experiments.kinds.load.schedule import Schedule
+from experiments.machines.incast import Incast
+from experiments.machines.load import Load
 from lab import TOP
 from lab.net import modules
 from lab.net.namespace import ACTIVE
@@ -57,11 +61,11 @@ class Lab(Login):
         path.write_text(text)
         return path
 
-    def start(self, *options, **lab):
-        """Start the experiment."""
+    def start(self, *options, kind="incast", **lab):
+        """Start an experiment."""
         return subprocess.Popen(
-            [TOP / "scripts/experiment", "incast", "--lab", self.write(**lab), "--no-virtual",
-             "--cc", "dctcp,tlt_dctcp", "--flows", "10", "--rounds", "2",
+            [TOP / "scripts/experiment", kind, "--lab", self.write(**lab), "--no-virtual",
+             "--cc", "dctcp,tlt_dctcp", *["--flows", "10", "--rounds", "2"] * (kind == "incast"),
              "--json", self.here / "out.json", *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -95,7 +99,7 @@ def running(program=None):
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = path.read_text().split("\0")
-            if words[0] in ([program] if program else ["incast", "python3"]):
+            if words[0] in ([program] if program else ["incast", "play", "python3"]):
                 found[int(path.parts[2])] = words[:4]
     return found
 
@@ -138,6 +142,69 @@ def incast(lab, _net):
         equal(marked > 0, run["cc"].startswith("tlt"), f"{run['cc']}: {marked} important packets")
     host = re.search(r"^h2 +receiver +\S+ +(\S+) +(\S+) +[+-]\d+ ms +eth0 +10 Gbit/s +1500$", out, re.M)
     true(host and "-" not in host.groups(), f"version, status: {out}")
+
+
+LOAD = ("--background", "60", "--workload", "cache-follower", "--flows", "4", "--foreground", "10")
+
+
+@case("a load of three hosts: each flow's time, the counters of all hosts and ports", restored)
+def load(lab, net):
+    status, out, err = lab.run(*LOAD, "--seed", "1,2", kind="load")
+    equal((status, err), (0, ""), "exit status, stderr")
+    report = json.loads((lab.here / "out.json").read_text())
+    config = report["config"]
+    equal((config["topology"], config["hosts"], config["rate"], config["request"]),
+          ("star", 3, 10**10, 1), "the lab's")
+    # TCP rounds each sample of 20 us to microseconds.
+    within(config["delay"], 4_750, 6_000, "a quarter of the RTT, ns")
+    equal([(run["cc"], run["seed"]) for run in report["runs"]],
+          [(f"{cc}@measured", seed) for seed in (1, 2) for cc in ("dctcp", "tlt_dctcp")], "runs")
+    for run in report["runs"]:
+        plan = Schedule(dict(config, load=run["load"], seed=run["seed"]))
+        times, answers = run["fct_ns"], len(plan.answers)
+        equal(len(times), 2 * answers, "requests and answers")
+        equal((set(times[:answers]), 0 in times[answers:]), ({0}, False), "times: only answers'")
+        # Each answer is at the line rate at most, after a round trip.
+        equal([message.bytes for message, time in zip(plan.answers, times[answers:])
+               if time < 8 * message.bytes / 10 + 4 * config["delay"]], [], "answers that are too fast")
+        total = sum(message.bytes for message in plan.answers) + answers
+        within(sum(run["bytes"].values()), 0.8 * total, total, "bytes until the schedule's end")
+        equal(sum(run["ends"].values()), 2 * run["connections"], "ends with their congestion control")
+        true(all(of["rx_bytes"] > 10_000 for of in run["devices"].values()), f"{run['devices']}")
+        true(run["switches"]["p"]["color"]["bytes"] > 100_000, f"ports: {run['switches']}")
+        marked = run["counters"]["greenlane"].get("ImportantSent", 0)
+        equal(marked > 0, run["cc"].startswith("tlt"), f"{run['cc']}: {marked} important packets")
+    equal([row["unfinished"] for row in report["summary"]], [0, 0], "unfinished flows")
+    true(re.search(r"^dctcp@measured +40 ", out, re.M), f"a row: {out}")
+
+
+@case("a host with another processor compiles the load generator", kind=(Incast, Load))
+def compiled(kind):
+    with tempfile.TemporaryDirectory() as here:
+        for name, path in kind.SOURCES.items():
+            pathlib.Path(here, name).parent.mkdir(exist_ok=True)
+            shutil.copy(TOP / "tools/experiments/traffic/loadgen" / path, pathlib.Path(here, name))
+        done = subprocess.run([*kind.compile_words(), "program"], cwd=here, capture_output=True, text=True, check=False)
+        equal((done.returncode, done.stderr), (0, ""), "exit status, stderr")
+
+
+@case("load: a host dies in the middle, and options that a lab does not have", restored)
+def load_fails(lab, net):
+    child = lab.start(*LOAD, "--load", "1", "--background", "200", kind="load")
+    try:
+        until(lambda: len(running("play")) == 3, "three load generators")
+        time.sleep(2)
+        os.kill(next(pid for pid, words in running("play").items() if words[2] == "1"), signal.SIGKILL)
+        _, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    equal((child.returncode, err.count("\n")), (1, 1), f"status, rows: {err}")
+    # A peer may notice first that its connections are reset.
+    true(re.match(r"experiment: h\d: (the load generator ended with -9|play: connection)", err), err)
+    for words in (["--hosts", "4"], ["--look", "1ms"], ["--cc", "reno+cubic"], ["--segments"],
+                  ["--deployed", "50"], ["--pause", "all"]):
+        status, _, err = lab.run(*words, kind="load")
+        equal((status, err.count("\n"), "--lab: without" in err), (2, 1, True), f"{words}: {err}")
 
 
 def until(true_of, what):

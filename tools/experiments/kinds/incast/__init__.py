@@ -9,6 +9,7 @@ the delivery time of segments, from the first transmission to the ACK, retransmi
 """
 
 from experiments.kinds.incast import segments
+from experiments.machines import inventory
 from lab import units
 from lab.measure import report
 from lab.net.port import add_pause
@@ -33,10 +34,7 @@ def add_arguments(add):
         help="minimum measured time (0ms)")
     add("--request", action="store_true",
         help="the receiver requests each block, and the time begins with its request")
-    add("--lab", metavar="FILE",
-        help="on the hosts of this file too, over ssh: --senders, --rate, --delay are theirs")
-    add("--no-virtual", dest="virtual", action="store_false",
-        help="with --lab: on these hosts only")
+    inventory.add_arguments(add, "--senders, --rate, --delay")
     add("--cdf", type=int, help="the fan-in of the plot's CDF")
     add_pause(add)
     segments.add_argument(add)
@@ -46,13 +44,10 @@ def wrong(args):
     """The reason why the command line is refused, or None."""
     if args.request and args.fresh:
         return "--request: not with --fresh"
-    others = args.fresh, args.bulk, args.segments, args.pause, args.ipv6, not args.tso
-    if args.lab and args.base == "paper":
-        return "--lab: not with --base paper, which is a kernel of guests"
-    if args.lab and any(others):
-        return "--lab: without --fresh, --bulk, --segments, --pause, --ipv6, --no-tso"
-    if not args.lab and not args.virtual:
-        return "--no-virtual: only with --lab"
+    if args.lab:
+        if args.fresh or args.bulk or args.segments or args.pause:
+            return "--lab: without --fresh, --bulk, --segments, --pause"
+        args.senders, args.request = len(args.lab.senders), True
     return segments.wrong(args)
 
 
@@ -69,6 +64,12 @@ def configure(args):
 def summaries(config, results):
     """A row for each run."""
     return [report.summary(config, result) for result in results]
+
+
+def on_machines():
+    """The hosts of a lab during this experiment."""
+    from experiments.machines.incast import Incast
+    return Incast
 
 
 def plot(config, results, rows, args):

@@ -21,6 +21,9 @@ busy link as 1 : 5 : 2; a row CC@mix then has the drops and marks of its queue.
 net.ipv4.tcp_congestion_control, and --others to the rest; the rows CC@both, CC@one and CC@none
 then have the flows between hosts of which both, one or neither have CC.
 
+With --lab the hosts of a file are the network, and then the same load runs in virtual time
+(Documentation/experiments.rst, "On real hosts").
+
 With --request, each flow is the answer to a request of that size, and its completion time begins
 with the request.
 
@@ -40,6 +43,7 @@ import statistics
 
 from experiments.kinds.incast import segments
 from experiments.kinds.load import schedule as traffic
+from experiments.machines import inventory
 from experiments.traffic import fabric
 from experiments.traffic import sizes
 from experiments.traffic.plan import FIRST_SERVER
@@ -104,6 +108,7 @@ def add_arguments(add):
     add("--look", type=units.time, default="0us", metavar="TIME",
         help="interval of samples of all queues, for percentiles (0us: no samples)")
     segments.add_argument(add)
+    inventory.add_arguments(add, "--topology, --hosts, --rate, --delay")
     add("--tcp-info", action="store_true",
         help="report the senders' estimates after each flow: the RTT, and the RTO computed from it")
     add("--red", type=units.size_or_auto,
@@ -134,10 +139,25 @@ def add_arguments(add):
         help="of the schedule, several runs (1)")
 
 
+def _wrong_with_lab(args):
+    """As wrong(), for a lab, whose hosts are at one switch."""
+    others = {"--topology": args.topology != "leaf-spine", "--hosts": args.hosts is not None,
+              "--uplinks": args.uplinks, "--look": args.look, "--segments": args.segments,
+              "--pause": args.pause, "--deployed": args.deployed, "--credits": args.credits < 100,
+              "a mix": "+" in args.cc}
+    if any(others.values()):
+        return f"--lab: without {', '.join(others)}"
+    args.topology, args.hosts, args.lab.mesh = "star", len(args.lab.ends), True
+    args.request = args.request or 1
+    return None
+
+
 def wrong(args):
     """The reason why the command line is refused, or None."""
     if args.fresh or not args.tso or args.rounds != 1 or args.gap:
         return "--fresh, --no-tso, --rounds, --gap: this experiment does not have them"
+    if args.lab and (message := _wrong_with_lab(args)):
+        return message
     if message := topologies.settle(args):
         return message
     if args.uplinks and (args.topology != "leaf-spine" or args.uplinks > args.spines):
@@ -423,7 +443,7 @@ def _parts(cc, ccs, percent):
     if percent is not None:
         return {(cc, None): _Flows()} | {
             (cc, name): _Between(percent, ends) for ends, name in enumerate(ENDS)}
-    mixes = [mix for mix in ccs if len(units.ccs(mix)) > 1]
+    mixes = [mix for mix in ccs if "+" in mix]
     return {(cc, None): _Flows()} | {
         (mix, one): _Flows(units.ccs(mix), one, mix == cc) for mix in mixes
         for one in units.ccs(mix) if cc in (mix, _one(mix, one))}
@@ -505,7 +525,7 @@ def summary(flows, results):
     row["clock_bytes"] = sum(result["counters"]["greenlane"].get("ClockSentBytes", 0)
                              for result in results)
     for name in ("setup_s", "cpu_s", "real_s"):
-        row[name] = sum(result[name] for result in results)
+        row[name] = sum(result[name] or 0 for result in results)
     return row
 
 
@@ -577,6 +597,12 @@ def notes(config, results, rows):
             f" {kinds[traffic.FOREGROUND]} of incasts, in {plan.end / 1e6:.1f} ms;"
             f" set up in {setup:.1f} s of real time" + "".join(
                 f"\n{line}" for line in [*_ratios(rows), *_estimates(rows)]))
+
+
+def on_machines():
+    """The hosts of a lab during this experiment."""
+    from experiments.machines.load import Load
+    return Load
 
 
 def plot(config, results, rows, args):

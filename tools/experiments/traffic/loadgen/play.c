@@ -13,11 +13,16 @@
  *
  * Hosts, connections and messages are numbered in their order in the file; a reverse is a
  * connection, an answer is a message.  The completion time of an answer begins with its
- * request.  All connections are opened first, one by one.  Time 0 is REST after the last.
+ * request.  All connections are opened first (ends.c).  Time 0 is REST after the last.
  *
  * One process with one thread plays all hosts (see incast.c), with one clock.  A message
  * begins when it is written, and is complete when the receiver can read all of it.  The
  * messages of a connection are sent in order.
+ *
+ * With --only the process plays one host, and other machines the others, each with its own
+ * clock: so each message must be a request, and the report has the completion times of the
+ * answers to this host.  The process prints a row when its connections are open, and when it
+ * has received all its messages; at a byte on stdin it begins, and at the next one it reports.
  *
  * Reading the clock takes 0.256 us of a guest's virtual time, and send() and recv() read it
  * too, which matters with a message each microsecond.  So SO_RCVLOWAT wakes the receiver for
@@ -44,107 +49,18 @@
 #include <unistd.h>
 
 #include "loadgen.h"
+#include "play.h"
 
-#define SERVER_PORT 5001		/* the first; one for each congestion control */
 #define REST (50 * 1000 * 1000ull)	/* ns, after connecting */
 #define CHUNK (1 << 20)
 #define LOWAT (64 << 10)		/* maximum, for longer messages */
 #define EVENTS 256
-#define MAX_CLASSES 16
 #define MAX_OPTIONS 8
-#define CC_NAME 16			/* TCP_CA_NAME_MAX, which no UAPI header has */
-#define ENDLESS (UINT64_MAX / 4)		/* bytes of an endless message */
-#define NONE UINT32_MAX
 
-enum { KIND_TIMER, KIND_TX, KIND_RX, KIND_LOOK };
+enum { KIND_TIMER, KIND_TX, KIND_RX, KIND_LOOK, KIND_STDIN };
 
-/**
- * struct message - a message of the schedule
- * @at: time at which it is due, ns
- * @bytes: its size
- * @connection: index of its connection
- * @next: next message of the connection, or NONE
- * @answer: message that begins when this one is complete, or NONE
- * @began: time at which it (an answer: its request) was written, 0 before
- * @done: time at which the receiver had all of it, 0 before
- * @rtt: the sender's smoothed RTT, us, read before the next message or at the end
- * @rttvar: its variation, us
- */
-struct message {
-	uint64_t at, bytes, began, done;
-	uint32_t connection, next, answer;
-	uint32_t rtt, rttvar;
-};
-
-/**
- * struct connection - one direction of a connection
- * @tx: socket of the sender
- * @rx: socket of the receiver
- * @src: sending host
- * @dst: receiving host
- * @port: the sender's
- * @class: index of its class
- * @reversed: connection whose other direction this is, or NONE
- * @first: oldest incomplete message, or NONE
- * @last: newest message, or NONE
- * @to_send: bytes not yet written
- * @to_read: bytes of @first that have not arrived
- * @unread: bytes that have arrived and are not yet read
- * @blocked: waits for room in the send buffer
- */
-struct connection {
-	int tx, rx;
-	unsigned int src, dst, port, class;
-	uint32_t reversed;
-	uint32_t first, last;
-	uint64_t to_send, to_read;
-	int unread;
-	bool blocked;
-};
-
-/**
- * struct class - connections with a common name, congestion control and TOS byte
- * @name: its name in the report
- * @cc: congestion control of both ends; "": the namespace's default
- * @tos: TOS byte of the clients' packets
- * @server: first class with the same congestion control
- * @ends: number of sockets that still have that congestion control at the end
- * @bytes: bytes received in the measured time
- * @retrans: segments that its senders retransmitted
- * @sent: bytes of data that its senders transmitted, retransmissions included
- * @resent: bytes of data that its senders retransmitted
- */
-struct class {
-	char name[32], cc[CC_NAME];
-	unsigned int server;
-	int tos;
-	uint64_t ends, bytes, retrans, sent, resent;
-};
-
-/**
- * struct host - a namespace
- * @address: address to which its peers connect
- * @name: the same address, as GREENLANE_SENDERS takes it
- * @ns: descriptor of the namespace
- * @listeners: by class::server, because an accepted socket inherits the listener's
- *	congestion control
- */
-struct host {
-	char address[64];
-	struct in6_addr name;
-	int ns, listeners[MAX_CLASSES];
-};
-
-struct option_value {
-	int level, name, value;
-};
-
-static struct class classes[MAX_CLASSES];
-static struct host *hosts;
-static struct connection *connections;
-static struct message *messages;
-static uint32_t n_classes, n_hosts, n_connections, n_messages, n_done, n_endless;
-static uint32_t n_timed;		/* messages that are not answers */
+static uint32_t n_done;
+static uint32_t min_rtt = UINT32_MAX;	/* us, of all senders */
 
 /* Answers whose request is complete. */
 static uint32_t *ready, n_ready;
@@ -155,136 +71,8 @@ static const char *cc, *schedule;
 static uint64_t begin_ns, end_ns, limit_ns = 2 * NSEC, ack_tos, look_ns;
 
 static int epoll_fd, timer_fd, look_fd;
-static bool measuring, timer_fired, look_ahead, tcp_info;
+static bool measuring, timer_fired, stdin_read, received, look_ahead, tcp_info;
 static char chunk[CHUNK];
-
-/* Make room for one more entry at the end of an array, whose size doubles. */
-static void *grow(void *array, uint32_t n, size_t size)
-{
-	if (n & (n - 1))
-		return array;
-	array = realloc(array, (n ? 2ull * n : 1) * size);
-	if (!array)
-		die("memory");
-	return array;
-}
-
-static void add_connection(const struct connection *c)
-{
-	connections = grow(connections, n_connections, sizeof(*c));
-	connections[n_connections++] = *c;
-}
-
-static void add_message(const struct message *m)
-{
-	messages = grow(messages, n_messages, sizeof(*m));
-	messages[n_messages++] = *m;
-}
-
-static unsigned int server_of(const struct connection *c)
-{
-	return classes[c->class].server;
-}
-
-/* Is it a valid answer: from the receiver of a request that has no other answer? */
-static bool answers(const struct message *m, uint32_t number)
-{
-	const struct message *request = &messages[number];
-
-	return number < n_timed && m->connection < n_connections && m->bytes &&
-	       request->answer == NONE &&
-	       connections[m->connection].src == connections[request->connection].dst;
-}
-
-/* An IPv6 address, or an IPv4-mapped one. */
-static struct in6_addr name_of(const char *address)
-{
-	struct sockaddr_storage ss;
-	struct in6_addr name = {};
-
-	parse_address(&ss, address, 0);
-	if (ss.ss_family == AF_INET6)
-		return ((struct sockaddr_in6 *)&ss)->sin6_addr;
-	memset(name.s6_addr + 10, 0xff, 2);
-	memcpy(name.s6_addr + 12, &((struct sockaddr_in *)&ss)->sin_addr, 4);
-	return name;
-}
-
-static bool parse_line(const char *line)
-{
-	struct class c = {};
-	struct connection k = { .first = NONE, .last = NONE, .reversed = NONE };
-	struct message m = { .next = NONE, .answer = NONE };
-	char name[64], address[64];
-	uint32_t request;
-
-	snprintf(c.cc, sizeof(c.cc), "%s", cc ?: "");
-	if (sscanf(line, "class %31s %i %15s", c.name, &c.tos, c.cc) >= 2) {
-		if (n_classes == MAX_CLASSES)
-			return false;
-		for (c.server = 0; c.server < n_classes; c.server++)
-			if (!strcmp(classes[c.server].cc, c.cc))
-				break;
-		classes[n_classes++] = c;
-	} else if (sscanf(line, "host %63s %63s", name, address) == 2) {
-		hosts = grow(hosts, n_hosts, sizeof(*hosts));
-		strcpy(hosts[n_hosts].address, address);
-		hosts[n_hosts].name = name_of(address);
-		hosts[n_hosts++].ns = open_ns(name);
-	} else if (sscanf(line, "connection %u %u %u %u", &k.src, &k.dst, &k.port,
-			  &k.class) == 4) {
-		if (k.src >= n_hosts || k.dst >= n_hosts || k.class >= n_classes)
-			return false;
-		add_connection(&k);
-	} else if (sscanf(line, "reverse %" SCNu32 " %u", &k.reversed, &k.class) == 2) {
-		if (k.reversed >= n_connections || k.class >= n_classes ||
-		    classes[k.class].server != server_of(&connections[k.reversed]))
-			return false;
-		k.src = connections[k.reversed].dst;
-		k.dst = connections[k.reversed].src;
-		add_connection(&k);
-	} else if (sscanf(line, "message %" SCNu64 " %" SCNu32 " %" SCNu64, &m.at,
-			  &m.connection, &m.bytes) == 3) {
-		if (m.connection >= n_connections || n_timed < n_messages ||
-		    (n_messages && m.at < messages[n_messages - 1].at))
-			return false;
-		n_endless += !m.bytes;
-		m.bytes = m.bytes ?: ENDLESS;
-		add_message(&m);
-		n_timed++;
-	} else if (sscanf(line, "answer %" SCNu32 " %" SCNu32 " %" SCNu64, &request,
-			  &m.connection, &m.bytes) == 3) {
-		if (!answers(&m, request))
-			return false;
-		messages[request].answer = n_messages;
-		add_message(&m);
-	} else if (sscanf(line, "switch %63s", name) == 1) {
-		queues_add(name);
-	} else {
-		return false;
-	}
-	return true;
-}
-
-static void read_schedule(void)
-{
-	FILE *file = fopen(schedule, "re");
-	unsigned int number = 0;
-	char line[256];
-
-	if (!file)
-		die("%s", schedule);
-	while (fgets(line, sizeof(line), file)) {
-		number++;
-		errno = 0;
-		if (!parse_line(line))
-			die("%s:%u: not understood", schedule, number);
-	}
-	fclose(file);
-	ready = calloc(n_messages + 1, sizeof(*ready));
-	if (!ready)
-		die("memory");
-}
 
 static void watch(int op, int fd, uint32_t events, int kind, uint32_t index)
 {
@@ -296,96 +84,16 @@ static void watch(int op, int fd, uint32_t events, int kind, uint32_t index)
 		die("epoll_ctl");
 }
 
-static void set_int(int fd, int level, int name, int value)
+static void watch_all(void)
 {
-	if (setsockopt(fd, level, name, &value, sizeof(value)))
-		die("setsockopt %d:%d:%d", level, name, value);
-}
+	uint32_t i;
 
-static void set_tos(int fd, int family, int tos)
-{
-	if (tos && family == AF_INET)
-		set_int(fd, IPPROTO_IP, IP_TOS, tos);
-	else if (tos)
-		set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, tos);
-}
-
-static int new_cc_socket(const struct host *h, int family, unsigned int class)
-{
-	const char *name = classes[class].cc;
-
-	return new_socket(h->ns, family, *name ? name : NULL);
-}
-
-static void start_listening(struct host *h, unsigned int server)
-{
-	struct timeval limit = { .tv_sec = 10 };
-	struct sockaddr_storage to;
-	socklen_t len = parse_address(&to, h->address, SERVER_PORT + server);
-	int fd = new_cc_socket(h, to.ss_family, server);
-
-	set_tos(fd, to.ss_family, ack_tos);
-	if (fcntl(fd, F_SETFL, 0) ||
-	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
-	    bind(fd, (void *)&to, len) || listen(fd, 64))
-		die("listen on %s", h->address);
-	h->listeners[server] = fd;
-}
-
-static void listen_everywhere(void)
-{
-	uint32_t i, k;
-
-	for (i = 0; i < n_hosts; i++)
-		for (k = 0; k < n_classes; k++)
-			if (classes[k].server == k)
-				start_listening(&hosts[i], k);
-}
-
-static void watch_both(uint32_t i)
-{
-	watch(EPOLL_CTL_ADD, connections[i].tx, 0, KIND_TX, i);
-	watch(EPOLL_CTL_ADD, connections[i].rx, EPOLLIN, KIND_RX, i);
-}
-
-/* The same two sockets; the duplicates are separate entries of epoll. */
-static void open_reverse(uint32_t i)
-{
-	struct connection *c = &connections[i], *other = &connections[c->reversed];
-
-	c->tx = fcntl(other->rx, F_DUPFD_CLOEXEC, 0);
-	c->rx = fcntl(other->tx, F_DUPFD_CLOEXEC, 0);
-	if (c->tx < 0 || c->rx < 0)
-		die("dup");
-	set_int(c->tx, IPPROTO_TCP, TCP_NODELAY, 1);
-	watch_both(i);
-}
-
-/* Connections are opened one by one, so the listener accepts this one. */
-static void open_connection(uint32_t i)
-{
-	struct connection *c = &connections[i];
-	struct host *dst = &hosts[c->dst];
-	struct sockaddr_storage to, from;
-	unsigned int o, server = server_of(c);
-	socklen_t len = parse_address(&to, dst->address, SERVER_PORT + server);
-
-	parse_address(&from, hosts[c->src].address, c->port);
-	c->tx = new_cc_socket(&hosts[c->src], to.ss_family, c->class);
-	set_tos(c->tx, to.ss_family, classes[c->class].tos);
-	/* A message must not wait for the ACK of the previous one. */
-	set_int(c->tx, IPPROTO_TCP, TCP_NODELAY, 1);
-	for (o = 0; o < n_options; o++)
-		set_int(c->tx, options[o].level, options[o].name, options[o].value);
-	if (bind(c->tx, (void *)&from, len))
-		die("bind to %s port %u", hosts[c->src].address, c->port);
-	if (connect(c->tx, (void *)&to, len) && errno != EINPROGRESS)
-		die("connect to %s", dst->address);
-	c->rx = accept4(dst->listeners[server], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (c->rx < 0)
-		die("accept from %s at %s", hosts[c->src].address, dst->address);
-	set_tos(c->rx, to.ss_family, ack_tos);
-	watch_both(i);
+	for (i = 0; i < n_connections; i++) {
+		if (sends(&connections[i]))
+			watch(EPOLL_CTL_ADD, connections[i].tx, 0, KIND_TX, i);
+		if (receives(&connections[i]))
+			watch(EPOLL_CTL_ADD, connections[i].rx, EPOLLIN, KIND_RX, i);
+	}
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -393,6 +101,18 @@ static uint64_t least(uint64_t a, uint64_t b)
 	if (a > b)
 		a = b;
 	return a;
+}
+
+/* Another machine resets its connections when it has reported. */
+static void on_reset(uint32_t i)
+{
+	struct connection *c = &connections[i];
+
+	if (!received)
+		die("connection %u with %s broke", i, hosts[sends(c) ? c->dst : c->src].address);
+	epoll_ctl(epoll_fd, EPOLL_CTL_DEL, sends(c) ? c->tx : c->rx, NULL);
+	c->to_send = 0;
+	c->blocked = false;
 }
 
 /* Write until the send buffer is full; wait for room only then. */
@@ -406,8 +126,10 @@ static void send_more(uint32_t i)
 		ssize_t done = send(c->tx, chunk, n, MSG_NOSIGNAL);
 
 		if (done < 0) {
-			if (errno != EAGAIN && errno != EINTR)
-				die("send, connection %u", i);
+			if (errno != EAGAIN && errno != EINTR) {
+				on_reset(i);
+				return;
+			}
 			wait = true;
 			break;
 		}
@@ -448,26 +170,46 @@ static void note_estimates(const struct connection *c, const struct tcp_info *in
 	messages[c->last].rttvar = info->tcpi_rttvar;
 }
 
+/* The receiver's part of a message's start. */
+static void await_message(uint32_t i)
+{
+	struct connection *c = &connections[messages[i].connection];
+
+	if (c->first == NONE) {
+		c->first = i;
+		c->to_read = messages[i].bytes;
+		expect(c);
+	} else {
+		messages[c->last].next = i;
+	}
+	c->last = i;
+}
+
+/* The sender's part. */
 static void start_message(uint32_t i)
 {
-	struct message *m = &messages[i];
-	struct connection *c = &connections[m->connection];
+	struct connection *c = &connections[messages[i].connection];
 
 	if (tcp_info) {
 		struct tcp_info info = info_of(c->tx);
 
 		note_estimates(c, &info);
 	}
-	if (c->first == NONE) {
-		c->first = i;
-		c->to_read = m->bytes;
-		expect(c);
-	} else {
-		messages[c->last].next = i;
-	}
+	if (only == NONE)
+		await_message(i);
 	c->last = i;
-	c->to_send += m->bytes;
-	send_more(m->connection);
+	c->to_send += messages[i].bytes;
+	send_more(messages[i].connection);
+}
+
+/* The receiver does not learn of the start of a message on another machine, but of its order. */
+static void await_far_messages(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < n_messages; i++)
+		if (is_received(&messages[i]))
+			await_message(i);
 }
 
 /* Account for the bytes that have arrived; takes no virtual time. */
@@ -489,10 +231,8 @@ static void look(uint32_t i, uint64_t when)
 		m = &messages[c->first];
 		m->done = when;
 		n_done++;
-		if (m->answer != NONE) {
-			messages[m->answer].began = m->began;
+		if (m->answer != NONE)
 			ready[n_ready++] = m->answer;
-		}
 		c->first = m->next;
 		c->to_read = c->first == NONE ? 0 : messages[c->first].bytes;
 	}
@@ -508,7 +248,7 @@ static void drain(uint32_t i)
 	struct connection *c = &connections[i];
 
 	if (c->unread && recv(c->rx, NULL, c->unread, MSG_TRUNC) != c->unread)
-		die("connection %u broke", i);
+		on_reset(i);
 	c->unread = 0;
 	if (c->first != NONE)
 		expect(c);
@@ -530,7 +270,8 @@ static void look_at_all(void)
 	uint32_t i;
 
 	for (i = 0; i < n_connections; i++)
-		look(i, when);
+		if (receives(&connections[i]))
+			look(i, when);
 	start_answers();
 }
 
@@ -548,9 +289,15 @@ static void handle_events(void)
 	for (i = 0; i < n; i++) {
 		uint32_t index = ev[i].data.u64 >> 8;
 
+		if ((ev[i].data.u64 & 0xff) == KIND_STDIN) {
+			stdin_read = true;
+			continue;
+		}
 		errno = 0;
-		if (ev[i].events & (EPOLLERR | EPOLLHUP))
-			die("connection %u broke", index);
+		if (ev[i].events & (EPOLLERR | EPOLLHUP)) {
+			on_reset(index);
+			continue;
+		}
 		switch (ev[i].data.u64 & 0xff) {
 		case KIND_TIMER:
 			timer_fired = read(timer_fd, &expired, sizeof(expired)) > 0;
@@ -627,30 +374,55 @@ static void name_senders(uint32_t first, uint32_t end)
 static uint32_t start_messages(uint32_t first, uint64_t start)
 {
 	uint64_t at = messages[first].at, before, after;
-	uint32_t i, end = first;
+	uint32_t i, end = first, n = 0, k = 0;
 
-	while (end < n_timed && messages[end].at == at)
-		end++;
+	for (; end < n_timed && messages[end].at == at; end++)
+		n += is_sent(&messages[end]);
 	if (look_ahead)
 		name_senders(first, end);
 	before = now();
 	for (i = first; i < end; i++)
-		start_message(i);
+		if (is_sent(&messages[i]))
+			start_message(i);
 	after = now();
 	for (i = first; i < end; i++) {
-		messages[i].began = before + (after - before) * (i - first) / (end - first);
-		messages[i].at += start;
+		struct message *m = &messages[i];
+
+		if (!is_sent(m))
+			continue;
+		m->began = before + (after - before) * k++ / n;
+		m->at += start;
+		if (m->answer != NONE)
+			messages[m->answer].began = m->began;
 	}
 	return end;
 }
 
-/* The number of messages to wait for: the started ones that end, and their answers. */
+/* Start the messages from number @i on that are due before @end; returns the next one. */
+static uint32_t start_until(uint32_t i, uint64_t start, uint64_t end)
+{
+	while (i < n_timed && messages[i].at < end) {
+		if (!is_sent(&messages[i])) {
+			i++;
+			continue;
+		}
+		play_until(start + messages[i].at, NONE);
+		i = start_messages(i, start);
+	}
+	return i;
+}
+
+/* The number of messages to this process's hosts: the started ones that end, and their answers. */
 static uint32_t expected(uint32_t begun)
 {
-	uint32_t i, n = begun - n_endless;
+	uint32_t i, n = 0;
 
-	for (i = 0; i < begun; i++)
-		n += messages[i].answer != NONE;
+	for (i = 0; i < begun; i++) {
+		const struct message *m = &messages[i];
+
+		n += is_received(m) && !is_endless(m);
+		n += m->answer != NONE && is_received(&messages[m->answer]);
+	}
 	return n;
 }
 
@@ -669,27 +441,43 @@ static void look_now_and_then(void)
 static void play(void)
 {
 	uint64_t start = now() + REST;
-	uint32_t i = 0;
+	uint32_t i = start_until(0, start, begin_ns);
 
-	while (i < n_timed && messages[i].at < begin_ns) {
-		play_until(start + messages[i].at, NONE);
-		i = start_messages(i, start);
-	}
 	play_until(start + begin_ns, NONE);
 	look_at_all();
 	measuring = true;
 	if (look_ns)
 		look_now_and_then();
-	while (i < n_timed && messages[i].at < end_ns) {
-		play_until(start + messages[i].at, NONE);
-		i = start_messages(i, start);
-	}
+	i = start_until(i, start, end_ns);
 	play_until(start + end_ns, NONE);
 	look_at_all();
 	measuring = false;
 	if (look_ns)
 		watch(EPOLL_CTL_DEL, look_fd, 0, KIND_LOOK, 0);
 	play_until(start + end_ns + limit_ns, expected(i));
+}
+
+/* Print that this machine has reached a state, and wait for a byte on stdin. */
+static void meet(const char *state)
+{
+	char byte;
+
+	printf("{\"%s\": true}\n", state);
+	fflush(stdout);
+	for (stdin_read = false; !stdin_read;)
+		handle_events();
+	if (read(STDIN_FILENO, &byte, 1) != 1)
+		die("end of stdin");
+}
+
+static void play_only(void)
+{
+	watch(EPOLL_CTL_ADD, STDIN_FILENO, EPOLLIN, KIND_STDIN, 0);
+	await_far_messages();
+	meet("open");
+	play();
+	received = true;
+	meet("received");
 }
 
 /* A value of /proc/meminfo, in bytes. */
@@ -721,6 +509,7 @@ static void count_end(struct class *c, int fd)
 
 static void count_sent(struct class *c, const struct tcp_info *info)
 {
+	min_rtt = least(min_rtt, info->tcpi_min_rtt);
 	c->retrans += info->tcpi_total_retrans;
 	c->sent += info->tcpi_bytes_sent;
 	c->resent += info->tcpi_bytes_retrans;
@@ -732,12 +521,17 @@ static void look_at_sockets(void)
 
 	for (i = 0; i < n_connections; i++) {
 		struct connection *c = &connections[i];
-		struct tcp_info info = info_of(c->tx);
+		struct class *class = &classes[c->class];
 
-		count_end(&classes[c->class], c->tx);
-		count_end(&classes[c->class], c->rx);
-		count_sent(&classes[c->class], &info);
-		note_estimates(c, &info);
+		if (receives(c))
+			count_end(class, c->rx);
+		if (sends(c)) {
+			struct tcp_info info = info_of(c->tx);
+
+			count_end(class, c->tx);
+			count_sent(class, &info);
+			note_estimates(c, &info);
+		}
 	}
 }
 
@@ -767,26 +561,30 @@ static void print_messages(const char *what, size_t offset)
 
 static void print_report(void)
 {
-	uint64_t late = 0, latest = 0;
+	uint64_t late = 0, latest = 0, begun = 0;
 	uint32_t i;
 
 	printf("{\"fct_ns\": [");
 	for (i = 0; i < n_messages; i++) {
 		struct message *m = &messages[i];
-		uint64_t lag = i < n_timed && m->began ? m->began - m->at : 0;
+		bool timed = i < n_timed && m->began;
+		uint64_t lag = timed ? m->began - m->at : 0;
 
-		printf("%s%" PRIu64, i ? ", " : "", m->done ? m->done - m->began : 0);
+		/* The sender of a request has its start, the receiver its end. */
+		printf("%s%" PRIu64, i ? ", " : "", m->done && m->began ? m->done - m->began : 0);
+		begun += timed;
 		late += lag;
 		if (lag > latest)
 			latest = lag;
 	}
 	printf("], \"late_ns\": {\"mean\": %" PRIu64 ", \"max\": %" PRIu64 "}",
-	       n_timed ? late / n_timed : 0, latest);
+	       begun ? late / begun : 0, latest);
 	print_classes("bytes", offsetof(struct class, bytes));
 	print_classes("retrans", offsetof(struct class, retrans));
 	print_classes("sent", offsetof(struct class, sent));
 	print_classes("resent", offsetof(struct class, resent));
 	print_classes("ends", offsetof(struct class, ends));
+	printf(", \"tcp_info\": {\"min_rtt_us\": %" PRIu32 "}", min_rtt);
 	printf(", \"connections\": %" PRIu32 ", \"memory\": %" PRIu64, n_connections,
 	       /* All connections are still open. */
 	       meminfo("MemTotal:") - meminfo("MemAvailable:"));
@@ -803,12 +601,13 @@ static void usage(void)
 {
 	fputs("usage: play --schedule FILE --begin NS --end NS [--cc NAME] [--ack-tos N]\n"
 	      "	[--option LEVEL:NAME:VALUE]... [--limit NS] [--look NS] [--look-ahead]\n"
-	      "	[--tcp-info]\n"
+	      "	[--tcp-info] [--only HOST]\n"
 	      "--begin, --end  measured time: counts the bytes received in it\n"
 	      "--limit         maximum wait for incomplete messages after --end\n"
 	      "--look          interval of samples of the switches' queues\n"
 	      "--look-ahead    receivers name the senders of an incast (GREENLANE_SENDERS)\n"
 	      "--tcp-info      report the senders' RTT estimates after each message\n"
+	      "--only          the ends of one host only, a number; every message is a request\n"
 	      "--option        setsockopt() on each sender's socket\n"
 	      "--ack-tos N     TOS byte of the receivers' packets\n", stderr);
 	exit(2);
@@ -843,7 +642,7 @@ static void parse_options(int argc, char **argv)
 		{ "cc", 1, NULL, 'c' }, { "ack-tos", 1, NULL, 't' },
 		{ "option", 1, NULL, 'o' }, { "limit", 1, NULL, 'l' },
 		{ "look", 1, NULL, 'q' }, { "look-ahead", 0, NULL, 'a' },
-		{ "tcp-info", 0, NULL, 'i' }, {},
+		{ "tcp-info", 0, NULL, 'i' }, { "only", 1, NULL, 'n' }, {},
 	};
 	int c;
 
@@ -879,18 +678,21 @@ static void parse_options(int argc, char **argv)
 		case 'i':
 			tcp_info = true;
 			break;
+		case 'n':
+			only = number(optarg);
+			break;
 		default:
 			usage();
 		}
 	}
-	if (optind != argc || !schedule || begin_ns >= end_ns)
+	if (optind != argc || !schedule || begin_ns >= end_ns ||
+	    (only != NONE && (look_ahead || look_ns)))
 		usage();
 }
 
 int main(int argc, char **argv)
 {
 	struct rlimit files = { 1 << 18, 1 << 18 };
-	uint32_t i;
 
 	parse_options(argc, argv);
 	setrlimit(RLIMIT_NOFILE, &files);
@@ -900,14 +702,16 @@ int main(int argc, char **argv)
 	if (epoll_fd < 0 || timer_fd < 0 || look_fd < 0)
 		die("epoll");
 	watch(EPOLL_CTL_ADD, timer_fd, EPOLLIN, KIND_TIMER, 0);
-	read_schedule();
-	listen_everywhere();
-	for (i = 0; i < n_connections; i++)
-		if (connections[i].reversed == NONE)
-			open_connection(i);
-		else
-			open_reverse(i);
-	play();
+	read_schedule(schedule, cc);
+	ready = calloc(n_messages + 1, sizeof(*ready));
+	if (!ready)
+		die("memory");
+	open_connections(options, n_options, ack_tos);
+	watch_all();
+	if (only == NONE)
+		play();
+	else
+		play_only();
 	look_at_sockets();
 	print_report();
 	return 0;
