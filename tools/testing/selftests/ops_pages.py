@@ -4,7 +4,7 @@
 
 Each literal block has a network namespace of its own, with the devices that the pages name.  Other
 tests execute the commands of greenlane (ops_cures), make (guest_install) and scripts (guest_advise,
-guest_figures).
+guest_figures), or parse them (guest_commands).
 """
 import contextlib
 import re
