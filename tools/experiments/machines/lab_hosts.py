@@ -169,8 +169,8 @@ def _device_counters(session):
 
 def total(changes):
     """The sums of several hosts' counters."""
-    total = {}
+    found = {}
     for change in changes:
         for kind, counts in change.items():
-            total.setdefault(kind, collections.Counter()).update(counts)
-    return total
+            found.setdefault(kind, collections.Counter()).update(counts)
+    return found

@@ -105,8 +105,9 @@ def request():
     row, before = pulled["reno", 16], pushed["reno", 16]
     half = 2 * whole["config"]["delay"]
     equal(row["ideal"] - before["ideal"], half, "ideal, ns")
-    # The requests leave one after the other: a microsecond of the guest's time each.
-    within(row["p50"] - before["p50"], half, half + 16_000, "median, ns")
+    # The requests leave one after the other: a microsecond of the guest's time each.  The two guests'
+    # ticks have different phases, which move a median by as much.
+    within(row["p50"] - before["p50"], half - 1_000, half + 16_000, "median, ns")
     equal([len(times) for times in whole["runs"][0]["fct_ns"]], [16] * 20, "flows, rounds")
 
 

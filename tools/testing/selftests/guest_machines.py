@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiment incast --lab on three virtual machines, from nothing to the plot.
+"""scripts/experiment incast and load --lab on three virtual machines, from nothing to the plot.
 
 	h0: sender ---- sw: Linux switch, 100 Mbit/s ---- h1: receiver
 
@@ -42,6 +42,7 @@ MACHINES = (
 )
 # The port of a link of 100 Mbit/s: the threshold of red is a BDP of 2 ms.
 PORT = ("--limit", "200k", "--red", "50k", "--ecn", "30k")
+FLOWS = ("--flows", "20", "--rounds", "2")
 
 
 def start(name, nics, addresses, via, here, apps):
@@ -89,32 +90,43 @@ def machines():
         yield here, running
 
 
-def experiment(here, *options):
-    """Start the experiment."""
+def experiment(here, kind, *options):
+    """Start an experiment."""
     return subprocess.Popen(
-        [TOP / "scripts/experiment", "incast", "--lab", here / "lab.toml", "--cc",
-         "dctcp,tlt_dctcp", "--flows", "20", "--rounds", "2", *PORT, "--json", here / "out.json",
-         "--plot", here / "out", *options],
+        [TOP / "scripts/experiment", kind, "--lab", here / "lab.toml", "--cc", "dctcp,tlt_dctcp",
+         *PORT, "--json", here / "out.json", "--plot", here / "out", *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@case("three machines, from nothing to the plot; then one of them dies in the middle", machines)
-def incast(here, running):
+def complete(here, kind, *options):
+    """Run an experiment on the machines and in virtual time; returns its report."""
     began = time.monotonic()
-    child = experiment(here)
+    child = experiment(here, kind, *options)
     out, err = child.communicate(timeout=1200)
     print(*(f"# {row}" for row in out.splitlines()), sep="\n")
-    print(f"# the experiment took {time.monotonic() - began:.0f} s")
+    print(f"# the {kind} took {time.monotonic() - began:.0f} s")
     equal(child.returncode, 0, f"exit status: {err}")
     report = json.loads((here / "out.json").read_text(encoding="utf-8"))
     equal([run["cc"] for run in report["runs"]],
           ["dctcp@measured", "dctcp@virtual", "tlt_dctcp@measured", "tlt_dctcp@virtual"], "runs")
+    true((here / "out.svg").stat().st_size > 1000, "the plot")
+    return report
+
+
+@case("three machines, from nothing to the plot; then one of them dies in the middle", machines)
+def incast(here, running):
+    report = complete(here, "incast", *FLOWS)
     equal({len(times) for run in report["runs"] for times in run["fct_ns"]}, {20}, "flows")
     marked = [run["senders"]["greenlane"].get("ImportantSent", 0) for run in report["runs"][::2]]
     true(marked[0] == 0 < marked[1], f"important packets: {marked}")
-    true((here / "out.svg").stat().st_size > 1000, "the plot")
 
-    child = experiment(here, "--no-virtual", "--rounds", "100", "--gap", "1s")
+    report = complete(here, "load", "--background", "30", "--workload", "web-server", "--load", "20",
+                      "--drain", "5s")
+    equal([row["unfinished"] for row in report["summary"]], [0] * 4, "unfinished flows")
+    marked = [run["counters"]["greenlane"].get("ImportantSent", 0) for run in report["runs"][::2]]
+    true(marked[0] == 0 < marked[1], f"important packets: {marked}")
+
+    child = experiment(here, "incast", *FLOWS, "--no-virtual", "--rounds", "100", "--gap", "1s")
     time.sleep(40)
     equal(child.poll(), None, "it runs")
     running["h0"].terminate()

@@ -275,6 +275,16 @@ static void look_at_all(void)
 	start_answers();
 }
 
+/* At the end of stdin the program that has started this one has ended. */
+static void read_stdin(void)
+{
+	char byte;
+
+	if (read(STDIN_FILENO, &byte, 1) != 1)
+		die("end of stdin");
+	stdin_read = true;
+}
+
 static void handle_events(void)
 {
 	struct epoll_event ev[EVENTS];
@@ -290,7 +300,7 @@ static void handle_events(void)
 		uint32_t index = ev[i].data.u64 >> 8;
 
 		if ((ev[i].data.u64 & 0xff) == KIND_STDIN) {
-			stdin_read = true;
+			read_stdin();
 			continue;
 		}
 		errno = 0;
@@ -460,14 +470,10 @@ static void play(void)
 /* Print that this machine has reached a state, and wait for a byte on stdin. */
 static void meet(const char *state)
 {
-	char byte;
-
 	printf("{\"%s\": true}\n", state);
 	fflush(stdout);
 	for (stdin_read = false; !stdin_read;)
 		handle_events();
-	if (read(STDIN_FILENO, &byte, 1) != 1)
-		die("end of stdin");
 }
 
 static void play_only(void)
