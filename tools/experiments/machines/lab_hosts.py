@@ -7,6 +7,7 @@ The session (far.py) restores sysctls, routes and the queues of a Linux switch's
 import base64
 import collections
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -110,11 +111,13 @@ class LabHosts:
         ports = [(self.sessions[host], dev) for host in self.lab.of("switch") for dev in host.ports]
         for session, dev in ports:
             gone = ["tc", "qdisc", "del", *_root(dev)]
-            new = (session, dev) not in self.ports
-            if not new:
-                session.run(*gone)
-            session.run("tc", "qdisc", "add", *_root(dev), *words, undo=gone if new else None)
-            self.ports += [(session, dev)] * new
+            add = ["tc", "qdisc", "add", *_root(dev), *words]
+            if (session, dev) in self.ports:
+                # One command: between two, the session's end would find no queue to remove.
+                session.run("sh", "-c", f"{shlex.join(gone)} && {shlex.join(add)}")
+            else:
+                session.run(*add, undo=gone)
+                self.ports.append((session, dev))
 
     def _settle(self, job):
         """Set up hosts and switches for a job."""
