@@ -13,8 +13,8 @@ def run_guest(packages, command, slow=False):
     """Unpack packages, and replace this process by a guest that runs the command.  $GL_APPS is the
     packages' directory.
 
-    `slow`: the command starts hundreds of processes, which takes long where ptrace traps system
-    calls (6.1).
+    `slow`: the command starts hundreds of processes, which takes minutes of a processor, and longer
+    where ptrace traps system calls (6.1).
     """
     done = subprocess.run([TOP / "scripts/apps", *packages], stdout=subprocess.PIPE, text=True,
                           check=False)
@@ -24,7 +24,7 @@ def run_guest(packages, command, slow=False):
     os.execv(TOP / "scripts/guest", [
         "guest", "--kernel", kernel, *["--debug"] * bool(os.environ.get("GL_DEBUG")),
         "--env", f"GL_APPS={done.stdout.strip()}",
-        *["--timeout", "900"] * (slow and kernel == "6.1"), "--", *command])
+        *["--timeout", "900"] * slow, "--", *command])
 
 
 def in_guest(*packages, slow=False):

@@ -149,10 +149,12 @@ def table(sessions, facts):
                      for row in rows)
 
 
-def differences(facts):
-    """Differences between hosts that the experiment does not allow."""
+def differences(facts, speeds):
+    """Differences between hosts that the experiment does not allow, of the links' speeds too."""
     mtus = {str((one["device"] or {}).get("mtu")) for one in facts}
     versions = {str(one["version"]) for one in facts}
-    for name, values in (("MTUs", mtus), ("versions of greenlane", versions)):
+    rates = {str((one["device"] or {}).get("speed")) for one in facts if speeds}
+    for name, values in (("MTUs", mtus), ("versions of greenlane", versions),
+                         ("speeds, Mbit/s: set rate in the file of the lab", rates)):
         if len(values - {"None"}) > 1:
             yield f"different {name}: {', '.join(sorted(values))}"

@@ -24,8 +24,8 @@ class Incast(LabHosts):
     PROGRAM = "incast"
     SOURCES = {name: name for name in ("incast.c", "loadgen.c", "loadgen.h")}
 
-    def idle(self, cc):
-        return {"cc": cc, "flows": len(self.lab.senders), "bytes": 1, "rounds": 1}
+    def idle(self, job):
+        return {"cc": job["cc"], "flows": len(self.lab.senders), "bytes": 1, "rounds": 1}
 
     def port(self, _job):
         return port_words(self.config)

@@ -58,13 +58,14 @@ class LabHosts:
     """The hosts of a lab that is ready; a subclass has the traffic.
 
     PROGRAM     the load generator, and SOURCES its files, {name there: path here}
-    idle(cc)    a job whose packets find no queue
+    SYSCTLS     beside those of all experiments
+    idle(job)   a job whose packets find no queue, with the ports of this one
     port(job)   the words of tc for a switch port
     generate(job)       the load generators' report
     counted(...)        a job's counters, as keys of its result
     """
 
-    PROGRAM, SOURCES = None, {}
+    PROGRAM, SOURCES, SYSCTLS = None, {}, {}
 
     def __init__(self, sessions, lab, config):
         self.sessions, self.lab, self.config = sessions, lab, config
@@ -121,11 +122,12 @@ class LabHosts:
 
     def _settle(self, job):
         """Set up hosts and switches for a job."""
-        settings = values_for(self.config, job["cc"])[0]
+        settings, given = values_for(self.config, job["cc"])
         values = {f"net.ipv4.{name}": value for name, value in settings.items()}
         # A write to any greenlane_* would make the host active, and it would stay so.
-        del values["net.ipv4.greenlane_ecn"]
-        values.update(HOST_SYSCTLS)
+        if "greenlane_ecn" not in given:
+            del values["net.ipv4.greenlane_ecn"]
+        values.update(HOST_SYSCTLS, **self.SYSCTLS)
         self.sessions.each(lambda session: session.sysctl(values), self.lab.ends)
         self._fresh_ports(self.port(job).split())
 
@@ -151,9 +153,9 @@ class LabHosts:
                           for host, old, new in zip(ends, before, after)})
         return result
 
-    def rtt(self, cc):
+    def rtt(self, job):
         """The RTT of the idle network, ns: the senders' minimum, which includes both hosts' TCP."""
-        job = self.idle(cc)
+        job = self.idle(job)
         self._settle(job)
         return 1000 * max(1, self.generate(job)["tcp_info"]["min_rtt_us"])
 

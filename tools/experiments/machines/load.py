@@ -6,11 +6,9 @@ the hosts' clocks need not agree.  The schedule begins on all hosts within the t
 ssh.
 """
 
-import collections
-
 from experiments.kinds.load import schedule as traffic
 from experiments.machines.lab_hosts import LabHosts, least_rtt, total
-from experiments.traffic.play import sums
+from experiments.traffic.play import SYSCTLS, sums
 from lab import units
 
 # The load generators wait for each other's connections, and at the end for each other, at most so
@@ -35,15 +33,15 @@ class _Addresses:
 class Load(LabHosts):
     """All ends of the lab, at one switch."""
 
-    PROGRAM = "play"
+    PROGRAM, SYSCTLS = "play", SYSCTLS
     SOURCES = {name: name for name in (
         "play.c", "play.h", "schedule.c", "ends.c", "queues_absent.c", "loadgen.c", "loadgen.h")}
     SOURCES["linux/greenlane.h"] = "../../../../include/uapi/linux/greenlane.h"
 
-    def idle(self, cc):
+    def idle(self, job):
         """Some short answers, one after the other."""
-        return {"cc": cc, "background": 0, "incasts": 10, "senders": 1, "each": 1, "bytes": 1000,
-                "foreground": 100, "load": 1, "seed": 1, "qdisc": "pfifo"}
+        return dict(job, background=0, incasts=10, senders=1, each=1, bytes=1000, foreground=100,
+                    load=1)
 
     def port(self, job):
         return job["qdisc"]
@@ -83,8 +81,7 @@ def merged(reports):
     for key in {"fct_ns", "rtt_us", "rttvar_us"} & found.keys():
         found[key] = [max(times) for times in zip(*(one[key] for one in reports))]
     for key in ("bytes", "retrans", "sent", "resent", "ends"):
-        found[key] = dict(sum((collections.Counter(one[key]) for one in reports),
-                              collections.Counter(dict.fromkeys(found[key], 0))))
+        found[key] = {name: sum(one[key][name] for one in reports) for name in found[key]}
     found["late_ns"] = {key: max(one["late_ns"][key] for one in reports) for key in ("mean", "max")}
     found["memory"] = max(one["memory"] for one in reports)
     found["tcp_info"] = {"min_rtt_us": least_rtt(reports)}

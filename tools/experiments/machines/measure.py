@@ -21,7 +21,7 @@ def _checked(sessions, lab, config, ccs):
     problems = sessions.errors + [one for session, of in found
                                   for one in check.problems(session, lab, config, ccs, of)]
     ends = [of for session, of in found if session.host.role != "switch"]
-    problems += check.differences(ends)
+    problems += check.differences(ends, lab.mesh and not lab.rate)
     receiver = next((of for session, of in found if session.host.role == "receiver"), None)
     speed = ((receiver or {}).get("device") or {}).get("speed", -1)
     rate = lab.rate or (speed * 10**6 if speed > 0 else None)
@@ -69,7 +69,7 @@ def measure(lab, hosts_class, configure):
 def _run_all(hosts, jobs, results, progress):
     """All jobs, whose results are appended as they are complete."""
     hosts.prepare()
-    hosts.config["delay"] = (hosts.lab.rtt or hosts.rtt(jobs[0]["cc"])) // 4
+    hosts.config["delay"] = (hosts.lab.rtt or hosts.rtt(jobs[0])) // 4
     for job in jobs:
         results.append(hosts.run(job))
         progress.show(results)

@@ -15,14 +15,14 @@ from lab.net.port import shown
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "loadgen/play"
 # Thousands of flows wait at a host.
-_SYSCTLS = {"net.ipv4.tcp_notsent_lowat": 1 << 20}
+SYSCTLS = {"net.ipv4.tcp_notsent_lowat": 1 << 20}
 
 
 class Fabric(Network):
     """A network for schedules of many flows."""
 
     def __init__(self, config):
-        super().__init__(dict(config, sysctls=_SYSCTLS))
+        super().__init__(dict(config, sysctls=SYSCTLS))
 
 
 def _numbers(tree, name=""):

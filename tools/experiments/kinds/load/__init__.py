@@ -146,7 +146,7 @@ def _wrong_with_lab(args):
               "--pause": args.pause, "--deployed": args.deployed, "--credits": args.credits < 100,
               "a mix": "+" in args.cc}
     if any(others.values()):
-        return f"--lab: without {', '.join(others)}"
+        return f"--lab: without {', '.join(name for name, has in others.items() if has)}"
     args.topology, args.hosts, args.lab.mesh = "star", len(args.lab.ends), True
     args.request = args.request or 1
     return None
@@ -515,7 +515,7 @@ def summary(flows, results):
     tcp = sum((collections.Counter(result["counters"]["tcp"]) for result in results),
               collections.Counter())
     row.update(timeouts=tcp["TCPTimeouts"], probes=tcp["TCPLossProbes"], **fabric.ports(results),
-               rtos=1000 * tcp["TCPTimeouts"] / (row["fg_flows"] + row["bg_flows"]),
+               rtos=1000 * tcp["TCPTimeouts"] / max(1, row["fg_flows"] + row["bg_flows"]),
                late=max(result["late_ns"]["mean"] for result in results))
     row["memory"] = max(result["memory"] for result in results)
     if "queues" in results[0]:

@@ -20,7 +20,7 @@
 #define SERVER_PORT 5001	/* the first; one for each congestion control */
 #define PATIENCE 30		/* s, for a connection */
 #define RETRY 100000		/* us, until a listener may exist */
-#define BACKLOG 4096		/* connections that wait while this host connects */
+#define BACKLOG 65535		/* connections that wait while this host connects: all ports' */
 
 static const struct option_value *options;
 static unsigned int n_options;
@@ -130,9 +130,8 @@ static int accept_at(unsigned int server, unsigned int host, struct sockaddr_sto
 	int fd = accept4(hosts[host].listeners[server], (void *)from, &len,
 			 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	if (fd < 0)
-		die("accept at %s", hosts[host].address);
-	set_tos(fd, from->ss_family, ack_tos);
+	if (fd >= 0)
+		set_tos(fd, from->ss_family, ack_tos);
 	return fd;
 }
 
@@ -144,6 +143,8 @@ static void open_near(struct connection *c)
 	if (begin_connection(c) && errno != EINPROGRESS)
 		die("connect to %s", hosts[c->dst].address);
 	c->rx = accept_at(server_of(c), c->dst, &from);
+	if (c->rx < 0)
+		die("accept from %s at %s", hosts[c->src].address, hosts[c->dst].address);
 }
 
 /* The connection of another machine that this host has just accepted, or NULL. */
@@ -161,25 +162,36 @@ static struct connection *connection_from(const struct sockaddr_storage *from, u
 	return NULL;
 }
 
-/* Accept the other machines' connections to one of this host's listeners. */
+/* The first connection, from @c on, that a listener of this host still has to accept, or NULL. */
+static struct connection *missing(struct connection *c, unsigned int server)
+{
+	for (; c < connections + n_connections; c++)
+		if (c->reversed == NONE && receives(c) && c->rx < 0 && server_of(c) == server)
+			return c;
+	return NULL;
+}
+
+/* Accept the other machines' connections to one of this host's listeners.  Those of other programs
+ * do not extend the time to wait.
+ */
 static void accept_far(unsigned int server)
 {
+	uint64_t end = now() + PATIENCE * NSEC;
+	struct connection *next = connections;
 	struct sockaddr_storage from;
-	unsigned int left = 0;
-	struct connection *c;
 
-	for (c = connections; c < connections + n_connections; c++)
-		left += c->reversed == NONE && receives(c) && server_of(c) == server;
-	while (left) {
+	while ((next = missing(next, server))) {
 		int fd = accept_at(server, only, &from);
+		struct connection *c = fd < 0 ? NULL : connection_from(&from, server);
 
-		c = connection_from(&from, server);
 		if (c) {
 			c->rx = fd;
-			left--;
-		} else {		/* another program's */
-			close(fd);
+			end = now() + PATIENCE * NSEC;
+			continue;
 		}
+		if (fd < 0 || now() > end)
+			die("no connection from %s", hosts[next->src].address);
+		close(fd);
 	}
 }
 

@@ -229,7 +229,8 @@ static void look(uint32_t i, uint64_t when)
 	while (c->first != NONE && n >= c->to_read) {
 		n -= c->to_read;
 		m = &messages[c->first];
-		m->done = when;
+		/* Later than --limit it is incomplete, although its answer still has to start. */
+		m->done = received ? 0 : when;
 		n_done++;
 		if (m->answer != NONE)
 			ready[n_ready++] = m->answer;
