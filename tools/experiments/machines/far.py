@@ -46,6 +46,14 @@ def read(path):
         return None
 
 
+def in_memory(data):
+    """The descriptor of a file in memory with these bytes."""
+    memory = os.memfd_create("greenlane-load")
+    with os.fdopen(os.dup(memory), "wb") as file:
+        file.write(data)
+    return memory
+
+
 def run(argv, env=None):
     """(exit status, stdout, stderr) of a command; 127 if there is no such program."""
     try:
@@ -123,9 +131,7 @@ class Far:
 
     def do_program(self, binary):
         """Receive the load generator."""
-        self.memory = os.memfd_create("greenlane-load")
-        with os.fdopen(os.dup(self.memory), "wb") as file:
-            file.write(base64.b64decode(binary))
+        self.memory = in_memory(base64.b64decode(binary))
         return {}
 
     def do_compile(self, files, argv):
@@ -147,9 +153,7 @@ class Far:
         file of `text` is its last argument."""
         err, files = tempfile.TemporaryFile("w+"), [self.memory]
         if text is not None:
-            files.append(os.memfd_create("greenlane-text"))
-            with os.fdopen(os.dup(files[1]), "w", encoding="utf-8") as file:
-                file.write(text)
+            files.append(in_memory(text.encode()))
             argv = argv + ["/proc/self/fd/%d" % files[1]]
         self.child = subprocess.Popen(
             argv, executable="/proc/self/fd/%d" % self.memory, pass_fds=files,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The hosts of a lab during an experiment: what incast.py and load.py have alike.
+"""The hosts of a lab during an experiment: the common part of incast.py and load.py.
 
 The session (far.py) restores sysctls, routes and the queues of a Linux switch's ports.
 """

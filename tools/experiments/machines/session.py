@@ -203,9 +203,10 @@ class Session(Counting):
     def start(self, argv, rows, text=None):
         """Start the load generator, which prints this number of rows: row() returns them.  A file
         of `text` is its last argument."""
-        numbers, self._rows = zip(*(self._expect() for _ in range(rows)))
-        self._rows = list(self._rows)
-        self.call("start", argv=[str(word) for word in argv], numbers=numbers, text=text)
+        expected = [self._expect() for _ in range(rows)]
+        self._rows = [future for _, future in expected]
+        self.call("start", argv=[str(word) for word in argv], text=text,
+                  numbers=[number for number, _ in expected])
 
     def row(self, seconds):
         """The load generator's next row, the last one when it ends; raises Dead if it failed."""

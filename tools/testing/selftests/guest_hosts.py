@@ -148,7 +148,7 @@ LOAD = ("--background", "60", "--workload", "cache-follower", "--flows", "4", "-
 
 
 @case("a load of three hosts: each flow's time, the counters of all hosts and ports", restored)
-def load(lab, net):
+def load(lab, _net):
     status, out, err = lab.run(*LOAD, "--seed", "1,2", kind="load")
     equal((status, err), (0, ""), "exit status, stderr")
     report = json.loads((lab.here / "out.json").read_text())
@@ -185,17 +185,18 @@ def compiled(kind):
         for name, path in kind.SOURCES.items():
             pathlib.Path(here, name).parent.mkdir(exist_ok=True)
             shutil.copy(TOP / "tools/experiments/traffic/loadgen" / path, pathlib.Path(here, name))
-        done = subprocess.run([*kind.compile_words(), "program"], cwd=here, capture_output=True, text=True, check=False)
+        done = subprocess.run([*kind.compile_words(), "program"], cwd=here, capture_output=True,
+                              text=True, check=False)
         equal((done.returncode, done.stderr), (0, ""), "exit status, stderr")
 
 
 @case("load: a host dies in the middle, and options that a lab does not have", restored)
-def load_fails(lab, net):
+def load_fails(lab, _net):
     child = lab.start(*LOAD, "--load", "1", "--background", "200", kind="load")
     try:
         until(lambda: len(running("play")) == 3, "three load generators")
         time.sleep(2)
-        os.kill(next(pid for pid, words in running("play").items() if words[2] == "1"), signal.SIGKILL)
+        os.kill(generator(1, "play"), signal.SIGKILL)
         _, err = child.communicate(timeout=60)
     finally:
         child.kill()
@@ -235,9 +236,9 @@ def halfway():
             child.wait()
 
 
-def generator(number):
+def generator(number, program="incast"):
     """The pid of a sender's load generator."""
-    return next(pid for pid, words in running("incast").items() if words[2] == str(number))
+    return next(pid for pid, words in running(program).items() if words[2] == str(number))
 
 
 def parent(pid):

@@ -31,7 +31,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <linux/greenlane.h>
@@ -195,9 +194,11 @@ static void start_message(uint32_t i)
 
 		note_estimates(c, &info);
 	}
+	/* On another machine the receiver awaits it. */
 	if (only == NONE)
 		await_message(i);
-	c->last = i;
+	else
+		c->last = i;
 	c->to_send += messages[i].bytes;
 	send_more(messages[i].connection);
 }
