@@ -58,11 +58,11 @@ run_module() {
 # The modules' sources, relative to the tree.
 GL_SOURCES=(VERSION Kbuild net include tools/testing/kunit tools/testing/modules tools/experiments/bench)
 
-# sources_in DIR: its source files that belong to the tree
+# sources_in DIR [FORMAT]: its source files that belong to the tree; FORMAT is of find -printf
 sources_in() {
 	(cd "$1" && find "${GL_SOURCES[@]}" -type f \
 		\( -name '*.[chS]' -o -name 'Kbuild' -o -name 'Makefile' -o -name VERSION -o -name '*.mk' \) \
-		! -name '*.mod.c' ! -name '.*' -printf '%p\n' 2>/dev/null | sort)
+		! -name '*.mod.c' ! -name '.*' -printf "${2:-%p}\\n" 2>/dev/null | sort)
 }
 
 # follow_tree DIR: make DIR's sources the tree's.  Contents decide, and a copy
