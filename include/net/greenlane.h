@@ -298,6 +298,7 @@ struct gl_transport {
  * @kicked: a kick has begun, and on_kick() has not been called yet
  * @patient: @prompt is set, and that ACK may wait for data of the application, until the next kick
  *	by gl_kick_soon()
+ * @young: that kick follows in less than GL_SOON_NS, so the ACK waits until the one after it
  *
  * All fields without a note: socket lock.  The transport's own state follows.
  */
@@ -339,6 +340,7 @@ struct gl_sock {
 			owed:1,
 			prompt:1,
 			patient:1,
+			young:1,
 			kicked:1;
 };
 
@@ -535,7 +537,7 @@ void gl_call_hold(struct gl_sock *gs);
 void gl_call(struct gl_sock *gs, u64 now,
 	     void (*call)(struct sock *sk, struct gl_sock *gs, u64 now, bool may));
 void gl_kick(struct sock *sk, struct gl_sock *gs);
-void gl_kick_soon(struct sock *sk, struct gl_sock *gs);
+bool gl_kick_soon(struct sock *sk, struct gl_sock *gs);
 void gl_xmit_later(struct sock *sk);
 void gl_xmit(struct sock *sk);
 void gl_xmit_one(struct sock *sk);

@@ -90,19 +90,26 @@ EXPORT_SYMBOL_GPL(gl_kick);
  * gl_kick_soon() - have on_kick() called after GL_SOON_NS
  * @sk: the socket, locked
  * @gs: its state
+ *
+ * The sockets of a CPU share the timer.
+ *
+ * Return: true if this call starts the timer; else on_kick() is called earlier.
  */
-void gl_kick_soon(struct sock *sk, struct gl_sock *gs)
+bool gl_kick_soon(struct sock *sk, struct gl_sock *gs)
 {
 	struct gl_kicks *kicks;
+	bool first;
 
 	if (!gl_kick_hold(sk, gs, GL_QUEUED_SOON))
-		return;
+		return false;
 	local_bh_disable();
 	kicks = this_cpu_ptr(&gl_kicks);
-	if (llist_add(&gs->soon, &kicks->soon))
+	first = llist_add(&gs->soon, &kicks->soon);
+	if (first)
 		hrtimer_start(&kicks->timer, GL_SOON_NS,
 			      HRTIMER_MODE_REL_PINNED_SOFT);
 	local_bh_enable();
+	return first;
 }
 EXPORT_SYMBOL_GPL(gl_kick_soon);
 
@@ -359,6 +366,12 @@ static void gl_end_prompt(struct sock *sk, struct gl_sock *gs, bool soon)
 
 	if (late && !soon)
 		return;
+	/* An earlier packet, or another socket of this CPU, has started the timer. */
+	if (late && gs->young) {
+		gs->young = 0;
+		gl_kick_soon(sk, gs);
+		return;
+	}
 	gs->prompt = 0;
 	gs->patient = 0;
 	if (!late)

@@ -95,13 +95,13 @@ void gl_count_received(struct sock *sk, const struct gl_kind *kind)
 	gl_count(sock_net(sk), kind->protocol, kind->received, 1);
 }
 
-/* Can the ACK wait up to GL_SOON_NS for data that carries it?  Only if the sender does not wait for
- * it: the last packet of a burst, which is below the MSS, ends a message, and no data before it is
- * missing.  (The ACK of a kind with GL_KIND_ENDS, or without @before, reports more than that, and
- * does not wait.  Nagle's algorithm may hold back the sender's next write until this ACK, for
- * 50 us, where the base takes milliseconds.)  And only if the application usually answers (TCP's
- * pingpong mode), and all data that it has written has left and is not lost: data that waits for
- * the window, and a retransmission, are no answers.
+/* Can the ACK wait GL_SOON_NS, and at most twice that, for data that carries it?  Only if the
+ * sender does not wait for it: the last packet of a burst, which is below the MSS, ends a message,
+ * and no data before it is missing.  (The ACK of a kind with GL_KIND_ENDS, or without @before,
+ * reports more than that, and does not wait.  Nagle's algorithm may hold back the sender's next
+ * write until this ACK, for 100 us at most, where the base takes milliseconds.)  And only if the
+ * application usually answers (TCP's pingpong mode), and all data that it has written has left and
+ * is not lost: data that waits for the window, and a retransmission, are no answers.
  */
 static bool gl_may_wait(const struct sock *sk, const struct gl_kind *kind,
 			const struct gl_seg *seg)
@@ -131,7 +131,7 @@ void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *k
 {
 	gs->patient = gl_may_wait(sk, kind, seg);
 	if (gs->patient)
-		gl_kick_soon(sk, gs);
+		gs->young = !gl_kick_soon(sk, gs);
 	else
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 	gs->prompt = 1;

@@ -80,8 +80,8 @@
  * @counting: @lost is set; the next kick counts the packets that the echo found lost
  * @accused: TCP has retransmitted a packet that an echo, or the duplicate threshold of one,
  *	found lost; cleared by a timeout
- * @chatty: the application sent new data within GL_SOON_NS of an echo while a clock was in
- *	flight, so the next clock can wait for data
+ * @chatty: within GL_SOON_NS of an echo, while a clock was in flight, the application sent new data
+ *	or an ACK acknowledged all data, so the next clock can wait
  * @reordered: the path reorders packets: TCP or TLT has detected it, and it is counted
  * @ended: @end is set
  * @refused: consecutive packets, at most TLT_REFUSED_MAX, that the host has not sent
@@ -798,11 +798,12 @@ static bool tlt_is_edge_of_round(const struct tcp_sock *tp, const struct gl_seg 
 
 /* Is a packet that ends a message, or fills the receiver's window, important?  In a stream of short
  * messages each packet ends one, so only one such packet is important until it is acked, and a
- * clock follows for the others (tlt_on_kick()).
+ * clock follows for the others (tlt_on_kick()).  But no ACK causes that clock if an important
+ * packet is no longer in flight: a SACK covers it, or the device has refused it.
  */
 static bool tlt_ends_message(const struct tcp_sock *tp, struct tlt *tlt, const struct gl_seg *seg)
 {
-	if (tlt->ended && after(tlt->end, tp->snd_una))
+	if (tlt->state == GREENLANE_WAITING && tlt->ended && after(tlt->end, tp->snd_una))
 		return false;
 	tlt->ended = 1;
 	tlt->end = seg->end_seq;
@@ -874,6 +875,16 @@ static void tlt_clock_is_followed(const struct tcp_sock *tp, struct tlt *tlt,
 		return;
 	tlt->idle = 0;
 	if (seg->seq == tp->snd_nxt && tlt_is_echo_recent(tlt))
+		tlt->chatty = 1;
+}
+
+/* An ACK acknowledges all data while a clock is in flight: the clock was needless, too, if that ACK
+ * follows the echo within GL_SOON_NS.
+ */
+static void tlt_clock_is_overtaken(const struct tcp_sock *tp, struct tlt *tlt)
+{
+	if (tlt->state == GREENLANE_WAITING && tlt->clock && tp->snd_una == tp->snd_nxt &&
+	    tlt_is_echo_recent(tlt))
 		tlt->chatty = 1;
 }
 
@@ -1322,6 +1333,7 @@ static void tlt_acked(struct sock *sk, struct gl_sock *gs)
 	}
 	if (tlt->state != GREENLANE_ARMED_NEXT && tlt_is_withdrawn(tcp_sk(sk), tlt))
 		tlt_abandon(sk, tlt, GREENLANE_ARMED_NEXT);
+	tlt_clock_is_overtaken(tcp_sk(sk), tlt);
 	if (tlt->counting || tlt_is_clock_due(sk, tlt))
 		gl_kick(sk, gs);
 }

@@ -10,11 +10,12 @@ waits for its window-probe timer, 200 ms.  An early drop is NET_XMIT_CN.
 import time
 
 from lab import tap
+from lab.codepoints import IMPORTANT
 from lab.net.port import shown
 from lab.status import Cable
 from lab.tap import case, equal, true, within
 from lab.wire.packet import data
-from lab.wire.wire import Wire
+from lab.wire.wire import MSS, Wire
 
 BURST = 14480
 
@@ -46,19 +47,20 @@ def refused(cc):
     equal(timers[0], 0, "RTOs")
 
 
-@case("the device refuses a burst on an idle connection: it leaves in 200 us", cc="tlt_cubic",
-      packets=(1, 4), version=(4, 6))
+@case("the device refuses a burst on an idle connection: it leaves in 200 us, the last packet important",
+      cc=("tlt_cubic", "tlt_dcqcn"), packets=(1, 4), version=(4, 6))
 def lone(cc, packets, version):
     with Wire(cc=cc, version=version, tso=False) as wire:
         client, server = wire.connect()
         wire.mark()
         wire.a.tc("qdisc add dev tun0 root pfifo limit 1",
                   "qdisc change dev tun0 root pfifo limit 0")
-        client.send(bytes(packets * 1448))
+        client.send(bytes(packets * MSS[version]))
         wire.a.tc("qdisc del dev tun0 root")
         begun = time.monotonic()
         true(wire.run(300e-3, lambda: len(data(wire.from_a())) >= packets), "all packets leave")
         within(time.monotonic() - begun, 0, 200e-6, "time until all packets have left, s")
+        equal(data(wire.from_a())[packets - 1].kind, IMPORTANT, "kind of the last packet")
         equal(wire.a.netstat("TCPLossProbes"), 0, "TLPs")
 
 
