@@ -93,7 +93,7 @@ def by_socket(version):
 
 @case("GREENLANE_AEOLUS 0: the first RTT is like xpass's; 1: the next one is a burst again",
       connected,
-      version=(4, 6), of=aeolus, rto_min="10ms")
+      version=(4, 6), of=aeolus, rto_min=10)
 def off(wire, client, server):
     equal(option(client, GREENLANE_AEOLUS), 1, "GREENLANE_AEOLUS by default")
     option(client, GREENLANE_AEOLUS, 0)

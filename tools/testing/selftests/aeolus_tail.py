@@ -86,7 +86,7 @@ def tail_lost(version, tso, probe):
 @case("the probe overtakes a burst with losses: they are repaired without a timer",
       version=(4, 6), late=(0.5, 0.75, 3), lost=(2, 3))
 def overtaken(version, late, lost):
-    with aeolus(version=version, rto_min="4ms") as wire:
+    with aeolus(version=version, rto_min=4) as wire:
         for ns in (wire.a, wire.b):
             ns.sysctl("net.ipv4.xpass_rate", 1000)      # a burst is 17 packets
         client, server = wire.connect()
@@ -147,7 +147,7 @@ def tail(version, tso):
 @case("lost bursts wait for credits longer than an RTO: no timer sends them without a credit",
       version=(4, 6))
 def slow_credits(version):
-    with aeolus(version=version, rto_min="4ms") as wire:
+    with aeolus(version=version, rto_min=4) as wire:
         wire.b.sysctl("net.ipv4.xpass_rate", 20)        # a credit each 0.6 ms
         pairs = [wire.connect() for _ in range(20)]
         wire.mark()
@@ -167,7 +167,7 @@ def slow_credits(version):
 @case("the receiver answers no more while a burst's losses wait: TCP's timer repairs them",
       version=(4, 6))
 def no_credits(version):
-    with aeolus(version=version, rto_min="4ms") as wire:
+    with aeolus(version=version, rto_min=4) as wire:
         client, server = wire.connect()
         wire.rule = lambda p: p.kind in (UNSCHEDULED, CREDIT)
         wire.mark()
@@ -184,7 +184,7 @@ def no_credits(version):
 @case("a peer answers requests without credits: TCP_USER_TIMEOUT applies", version=(4, 6),
       every=(1e-3, 0.15))
 def drip(version, every):
-    with aeolus(version=version, rto_min="4ms" if every < 0.1 else "200ms") as wire:
+    with aeolus(version=version, rto_min=4 if every < 0.1 else 200) as wire:
         client, server = wire.connect()
         client.setsockopt(socket.IPPROTO_TCP, TCP_USER_TIMEOUT, 500)
         wire.rule = lambda p: p.kind in (UNSCHEDULED, CREDIT)

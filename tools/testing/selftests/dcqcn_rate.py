@@ -164,6 +164,7 @@ def hyper():
     seen = []
     for hai in (0, 5 * RATE, 10 * RATE):
         with wire_of() as wire:
+            wire.align()
             seen.append(recovered(wire, 8e-3, hai=hai, counter=65536, ai=1)[1])
     within(seen[0], 0.5, 0.9, "rate with the default, as a fraction of line rate")
     within(seen[1] / seen[0], 0.99, 1.01, "rate with a 200th, divided by that with the default")

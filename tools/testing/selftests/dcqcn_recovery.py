@@ -139,7 +139,7 @@ def without_sack(wire):
 
 
 @case("go-back-N: after a timeout all packets are sent again in order, before new data", connected,
-      of=repairing, mode=GO_BACK_N, tso=False, rto_min="20ms")
+      of=repairing, mode=GO_BACK_N, tso=False, rto_min=20)
 def after_timeout(wire, client, server):
     true(wire.transfer(client, server, 100 * MSS[4]), "the RTT is known")
     wire.run(1)
@@ -178,7 +178,7 @@ def twice(wire, client, server):
 
 
 @case("go-back-N: a timeout repeats also what left in the last round trip", connected,
-      of=repairing, mode=GO_BACK_N, rto_min="4ms", tso=False)
+      of=repairing, mode=GO_BACK_N, rto_min=4, tso=False)
 def timeout(wire, client, server):
     wire.delay = 5e-3
     true(wire.transfer(client, server, 10_000), "arrives")
@@ -428,7 +428,7 @@ def rto(s):
 @case("IRN: the RTO is longer than the path, and TCP's own after another congestion control",
       to=("cubic", "dctcp", "reno"))
 def leaves(to):
-    with repairing(IRN, tso=False, rto_min="200ms") as wire:
+    with repairing(IRN, tso=False, rto_min=200) as wire:
         wire.delay = 20e-3
         client, server = wire.connect()
         true(wire.transfer(client, server, 50 * MSS[4], 5), "arrives")

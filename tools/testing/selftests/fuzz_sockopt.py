@@ -28,7 +28,7 @@ from lab.wire.wire import Wire, connected
 CALLS = 100_000
 TOTAL = {}              # kind of call -> number of calls that have succeeded
 EACH = 500              # calls a round
-RTO_MIN = "1s"          # a round takes 15 ms of virtual time
+RTO_MIN = 1000          # a round takes 15 ms of virtual time
 
 SOL_TCP, SOL_MPTCP, IPPROTO_MPTCP = 6, 284, 262
 LEVELS = (0,) * 4 + (41,) * 4 + (SOL_TCP, 1, SOL_MPTCP, -1, 1 << 31)

@@ -169,7 +169,7 @@ def loss(wire, client, server):
 
 
 @case("a retransmission timeout leaves a window of one packet, which telemetry raises again",
-      connected, of=hpcc, rto_min="4ms")
+      connected, of=hpcc, rto_min=4)
 def timeout(wire, client, server):
     port(wire, ONE // 4)
     true(wire.transfer(client, server, 50_000), "arrives")

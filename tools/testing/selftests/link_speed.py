@@ -17,11 +17,12 @@ import time
 from lab import tap
 from lab.codepoints import REQUEST
 from lab.net import modules
+from lab.net.ethtool import set_speed
 from lab.net.namespace import Namespace
 from lab.status import forget, ids, look, sentence
 from lab.tap import Skip, case, equal, main, true, within
 from lab.wire.sockopt import abort, pacing
-from lab.wire.wire import MSS, Wire, pattern, set_speed
+from lab.wire.wire import MSS, Wire, pattern
 from lab.wire.xpass import far, requests
 
 HEADERS = 90            # IPv4, TCP with time stamps, Ethernet with all its gaps
@@ -245,7 +246,7 @@ def sysctl():
 
 @case("a flow follows its device's speed up and down; without a carrier the last speed holds")
 def changes():
-    with Wire(cc="dcqcn", rto_min="200ms", speed=1000) as wire:
+    with Wire(cc="dcqcn", rto_min=200, speed=1000) as wire:
         client, server = wire.connect()
         wire.transfer(client, server, 20_000)
         for mbit in (100, 40_000):
@@ -289,7 +290,7 @@ def changes_xpass():
       cc=("xpass", "dcqcn"))
 def unknown(cc):
     forget()
-    with Wire(cc=cc, rto_min="200ms", speed=None) as wire:
+    with Wire(cc=cc, rto_min=200, speed=None) as wire:
         equal(link(wire.a, "tun0"), (10000, "unknown"), "the link")
         client, server = wire.connect()
         wire.transfer(client, server, 50_000)
@@ -399,7 +400,7 @@ def moves():
 
 @case("the route changes while both ends request credits: an end that got none repeats its request")
 def both_wait():
-    with Wire(cc="xpass", rto_min="200ms") as wire:
+    with Wire(cc="xpass", rto_min=200) as wire:
         client, server = wire.connect()
         true(wire.transfer_both(client, server, 100_000), "arrives")
         run(f"ip -n {wire.a.name} link add x0 type veth peer name x1")
@@ -612,7 +613,7 @@ def smaller():
 
 @case("a long wire: credits at the speed that the device reports", mbit=(500, 1000))
 def speeds(mbit):
-    with Wire(cc="xpass", rto_min="200ms", speed=mbit) as wire:
+    with Wire(cc="xpass", rto_min=200, speed=mbit) as wire:
         far(wire)
         for ns in (wire.a, wire.b):
             ns.sysctl("net.ipv4.xpass_rate", 0)

@@ -129,7 +129,7 @@ def no_codepoints(wire, *ends):
 
 
 @case("the path removes options: no credits, and then reno", connected, cc=CCS,
-      of=watched, rto_min="200ms")
+      of=watched, rto_min=200)
 def removed(wire, client, server):
     exchange(wire, client, server)
     equal(ids(look()), [], "mistakes before")

@@ -33,7 +33,7 @@ def acks(wire, since):
 
 def exchange(*settings, segments):
     """Times of the ACKs of N segments that leave one at a time, within 0.5 s."""
-    with connected(lambda: wire(*settings, rto_min="1s")) as (w, client, _):
+    with connected(lambda: wire(*settings, rto_min=1000)) as (w, client, _):
         w.run(0.5)
         w.mark()
         for _ in range(segments):
@@ -61,7 +61,7 @@ def second(delack):
 @case("40 segments after a conversation: an ACK each, or each second, with quick ACKs fewer than one"
       " each", delack=(0, 1, 2))
 def each(delack):
-    with connected(lambda: wire(f"paper_delack={delack}", rto_min="1s", tso=False)) as (
+    with connected(lambda: wire(f"paper_delack={delack}", rto_min=1000, tso=False)) as (
             w, client, server):
         w.run(0.5)
         for _ in range(3):      # a conversation, in which Linux expects to send ACKs with answers

@@ -276,7 +276,7 @@ def beside(cc, rtt):
 @case("one flow over links in a row, where full packets take longer than the handshake's",
       rtt=(10e-6, 50e-6), links=(0, 4), speed=(1000, 10_000))
 def in_a_row(rtt, links, speed):
-    with Wire(cc="ndp", tso=False, rto_min="200ms", speed=speed) as wire:
+    with Wire(cc="ndp", tso=False, rto_min=200, speed=speed) as wire:
         wire.delay = rtt / 2
         pair = wire.connect()
 

@@ -33,7 +33,7 @@ SYSCTLS = {"rate": RATE, "rtt": round(RTT * 1e6)}
 def timely(cc="timely", quiet=True, **options):
     """A wire at 1 Gbit/s.  If `quiet`, no RTT is above or below a threshold, and no gradient has an
     effect."""
-    wire = Wire(**{"cc": cc, "rto_min": "200ms", **options})
+    wire = Wire(**{"cc": cc, "rto_min": 200, **options})
     for ns in (wire.a, wire.b):
         for name, value in (SYSCTLS | ({"beta": 0} if quiet else {})).items():
             ns.sysctl(f"net.ipv4.timely_{name}", value)
@@ -348,7 +348,7 @@ def duplex(wire, client, server):
       of_server=(False, True))
 def peer(version, cc_b, of_server):
     ccs = {"cc": cc_b, "cc_b": "timely"} if of_server else {"cc": "timely", "cc_b": cc_b}
-    with Wire(version=version, rto_min="200ms", **ccs) as wire:
+    with Wire(version=version, rto_min=200, **ccs) as wire:
         wire.delay = RTT / 2
         ends = wire.connect()
         sender, receiver = ends[::-1] if of_server else ends
@@ -375,7 +375,7 @@ def children(wire, _client, _server, version=4):
 
 @case("the link's speed is the first rate", speed=(100, 1000, 10_000, 100_000))
 def link(speed):
-    with Wire(cc="timely", rto_min="200ms", speed=speed) as wire:
+    with Wire(cc="timely", rto_min=200, speed=speed) as wire:
         client, _ = wire.connect()
         within(pacing(client) * 8e-6 * (MSS[4] + HEADERS[4]) / MSS[4], 0.999 * speed,
                1.001 * speed, "Mbit/s")
@@ -383,7 +383,7 @@ def link(speed):
 
 @case("sysctls: defaults and limits; a flow follows a change of line rate")
 def sysctls():
-    with Wire(cc="timely", rto_min="200ms") as wire:
+    with Wire(cc="timely", rto_min=200) as wire:
         for name, default, bad in (("rate", 0, (-1, 1600001)), ("delta", 10000, (0, 1600000001)),
                                    ("alpha", 875, (0, 1001)), ("beta", 800, (-1, 1001)),
                                    ("t_low", 50, (-1, 1000001)), ("t_high", 500, (-1, 1000001)),

@@ -164,7 +164,7 @@ def marked(version, cc, limit):
       version=(4, 6), cc=CCS)
 def all_lost(version, cc):
     size = 40 * MSS[version]
-    with aeolus(version=version, cc=cc, rto_min="4ms") as wire:
+    with aeolus(version=version, cc=cc, rto_min=4) as wire:
         wire.a.sysctl("net.ipv4.tcp_early_retrans", 0)
         client, server = wire.connect()
         wire.rule = lambda p: p.from_a

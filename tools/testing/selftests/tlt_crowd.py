@@ -302,7 +302,7 @@ def lost_echo(wire, client, server):
 
 
 @case("the queue grows: the important packet arrives late, and a second clock leaves before the first one"
-      " is answered: no crowd", Wire, rto_min="200ms")
+      " is answered: no crowd", Wire, rto_min=200)
 def overtaken(wire):
     wire.a.sysctl("net.ipv4.tcp_early_retrans", 0)
     client, server = wire.connect()
@@ -347,7 +347,7 @@ def between(wire):
       " first answer repairs it", queue=((150, 30e-3), (14_000, 81e-3)))
 def answered_late(queue):
     crowd, late = queue
-    with Wire(rto_min="200ms") as wire:
+    with Wire(rto_min=200) as wire:
         wire.a.sysctl("net.ipv4.tlt_crowd", crowd)
         wire.a.sysctl("net.ipv4.tcp_early_retrans", 0)
         client, server = wire.connect()

@@ -405,13 +405,13 @@ def undone(wire, *late):
 
 
 @case("TCP undoes a recovery: lost packets without a retransmission are still repaired", Wire,
-      version=(4, 6), rto_min="200ms")
+      version=(4, 6), rto_min=200)
 def forgotten(wire):
     undone(wire, 1)
 
 
 @case("TCP undoes a recovery, and a SACK block splits the lost packets: they are repaired", Wire,
-      version=(4, 6), rto_min="200ms")
+      version=(4, 6), rto_min=200)
 def forgotten_and_split(wire):
     undone(wire, 1, 3)
 

@@ -119,7 +119,7 @@ def clock_repairs(version, clock):
 @everywhere("the last packet has a FIN: it ends the message, and is important",
             cc=("tlt_dart", "dart", "tlt_dcqcn"))
 def fin(version, cc):
-    with nested(version=version, cc=cc, rto_min="4ms") as wire:
+    with nested(version=version, cc=cc, rto_min=4) as wire:
         client, server = wire.connect()
         if cc != "dart":
             lose_nth(wire, 7, 8)
@@ -137,7 +137,7 @@ def fin(version, cc):
 @everywhere("the tail of the receiver's window is lost: no timer expires",
             cc=("tlt_dart", "tlt_dcqcn"))
 def window(version, cc):
-    with nested(version=version, cc=cc, rmem="4096 65536 65536", rto_min="4ms") as wire:
+    with nested(version=version, cc=cc, rmem="4096 65536 65536", rto_min=4) as wire:
         client, server = wire.connect()
         wire.mark()
         seen = set()

@@ -118,6 +118,10 @@ def retracted(cc):
         # With both ends' buffers Linux's TCP may wait for ever: each end then ignores the other's
         # ACKs, whose sequence numbers are the retracted window's.
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        # A reader that is late fills the buffer.
+        client.send(bytes(COUNT))
+        wire.run(1e-3)
+        equal(len(wire.receive(server, COUNT, 0.09)), COUNT, "bytes after the pause")
         both_ways(wire, client, server, seconds=0.09)
         if os.environ["GL_KERNEL"] in ("6.1", "6.12"):
             return      # TCP does not remember the window that it has offered before

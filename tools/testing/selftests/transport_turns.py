@@ -36,7 +36,7 @@ def load():
 def turns(version=4, cc_b="turns"):
     """Two ends and a long wire."""
     load()
-    with Wire(cc="turns", cc_b=cc_b, version=version, rto_min="200ms") as wire:
+    with Wire(cc="turns", cc_b=cc_b, version=version, rto_min=200) as wire:
         for ns in (wire.a, wire.b):
             ns.sysctl(ACTIVE, 1)
         wire.delay = xpass.RTT / 2

@@ -24,7 +24,7 @@ CCS = ("reno", "cubic", "dctcp", "tlt_reno", "tlt_cubic", "tlt_dctcp", "xpass", 
 
 def wires(cc="reno", **options):
     """A wire whose hosts read trimmed packets."""
-    wire = Wire(**{"cc": cc, "cc_b": None, "tso": False, "rto_min": "200ms", **options})
+    wire = Wire(**{"cc": cc, "cc_b": None, "tso": False, "rto_min": 200, **options})
     modules.load("greenlane")
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.greenlane_active", 1)

@@ -67,7 +67,7 @@ def mtu_probing():
 @case("data that TCP_CORK or Nagle's algorithm holds back leaves at once with close()",
       cc=("xpass", "aeolus_xpass"), cork=(True, False), version=(4, 6))
 def closed(cc, cork, version):
-    with Wire(cc=cc, rto_min="200ms", version=version) as wire:
+    with Wire(cc=cc, rto_min=200, version=version) as wire:
         wire.delay = 50e-6
         client, server = wire.connect()
         true(wire.transfer(client, server, 20_000), "arrives")

@@ -18,8 +18,8 @@ from lab.wire.transcript import lose
 from lab.wire.wire import Wire, connected, pattern
 
 # TCP's timers wait for its delayed ACKs (40 ms).
-unconnected = using(Wire, cc="xpass", rto_min="200ms", version=(4, 6), tso=(True, False))
-everywhere = using(connected, cc="xpass", rto_min="200ms", version=(4, 6), tso=(True, False))
+unconnected = using(Wire, cc="xpass", rto_min=200, version=(4, 6), tso=(True, False))
+everywhere = using(connected, cc="xpass", rto_min=200, version=(4, 6), tso=(True, False))
 
 
 @everywhere("the handshake is scheduled, and requests no credit")

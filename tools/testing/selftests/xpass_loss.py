@@ -23,7 +23,7 @@ RTT = xpass.RTT
 @contextlib.contextmanager
 def connected(**options):
     """A connection that has measured its round trip.  TCP's timers exceed delayed ACKs (40 ms)."""
-    with Wire(cc="xpass", rto_min="200ms", **options) as wire:
+    with Wire(cc="xpass", rto_min=200, **options) as wire:
         xpass.far(wire)
         client, server = wire.connect()
         true(wire.transfer(client, server, 200_000), "arrives")
@@ -321,7 +321,7 @@ def anything_lost(wire, client, server):
 @case("a packet arrives after its retransmission, and others are lost: no timer expires",
       version=(4, 6), late=(0.5, 1))
 def late_and_lost(version, late):
-    with Wire(cc="xpass", rto_min="4ms", version=version) as wire:
+    with Wire(cc="xpass", rto_min=4, version=version) as wire:
         xpass.far(wire)
         client, server = wire.connect()
         true(wire.transfer(client, server, 1_000_000), "arrives")

@@ -29,7 +29,7 @@ CCS = ("xpass", "aeolus_xpass")
 @contextlib.contextmanager
 def resting(cc="xpass", version=4):
     """A connection over a long wire, at rest; TCP's timers are too long to interfere."""
-    with Wire(cc=cc, version=version, rto_min="200ms") as wire:
+    with Wire(cc=cc, version=version, rto_min=200) as wire:
         wire.delay = RTT / 2
         client, server = wire.connect()
         true(wire.transfer(client, server, 10_000), "arrives")

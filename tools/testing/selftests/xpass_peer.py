@@ -290,7 +290,7 @@ def stripped(wire, _):
 @case("the peer leaves unnoticed, or the path begins to remove options: reno, within a second",
       version=(4, 6), event=(changed_silently, stripped))
 def left_alone(version, event):
-    with Wire(cc="xpass", version=version, rto_min="200ms") as wire:
+    with Wire(cc="xpass", version=version, rto_min=200) as wire:
         client, server = wire.connect()
         true(wire.transfer(client, server, 20_000), "data of the client arrives before")
         true(wire.transfer(server, client, 20_000), "data of the server arrives before")
@@ -304,7 +304,7 @@ def left_alone(version, event):
 @case("the peer selects another congestion control: reno at once, also for data in flight",
       version=(4, 6), cc=("xpass", "aeolus_xpass"))
 def told_gone(version, cc):
-    with Wire(cc=cc, version=version, rto_min="200ms") as wire:
+    with Wire(cc=cc, version=version, rto_min=200) as wire:
         client, server = wire.connect()
         true(wire.transfer(client, server, 20_000), "data arrives before")
         client.send(b"l" * 100_000)

@@ -37,7 +37,7 @@ def incast(wire, flows):
 @case("an incast's last flows report seldom, as they have had few credits: their credits continue",
       flows=(50, 200))
 def tail(flows):
-    with Wire(cc="xpass", rto_min="200ms") as wire:
+    with Wire(cc="xpass", rto_min=200) as wire:
         wire.b.sysctl("net.ipv4.xpass_rate", GBIT)
         took = incast(wire, flows)
         ideal = flows * PACKETS * PACKET_NS / 1e9
@@ -82,7 +82,7 @@ def shortest_first(wire, **options):
       cc=("xpass", "aeolus_xpass"), version=(4, 6))
 def pick(cc, version):
     packets = (300, 150, 20)
-    with Wire(cc=cc, version=version, rto_min="200ms") as wire:
+    with Wire(cc=cc, version=version, rto_min=200) as wire:
         shortest_first(wire)
         times = xpass.messages(wire, *packets)
         # A burst of aeolus_xpass takes a round trip of link time at once.
@@ -152,7 +152,7 @@ def some_data(wire):
       cc=("xpass", "aeolus_xpass"), version=(4, 6),
       what=(nothing, first_request, answer, first_credits, some_data))
 def patient(cc, version, what):
-    with Wire(cc=cc, version=version, rto_min="200ms") as wire:
+    with Wire(cc=cc, version=version, rto_min=200) as wire:
         shortest_first(wire)
         began = wire.a.greenlane()["RequestRetried"]
         listener = wire.listen(1001)

@@ -11,6 +11,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _CAP_NET_ADMIN = 12
 _CLONE_NEWNET = 0x40000000
 _MS_BIND = 4096
+_MNT_DETACH = 2
 _PR_SET_TIMERSLACK, _PR_GET_TIMERSLACK = 29, 30
 _TIMER_ABSTIME = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -35,6 +36,11 @@ def enter_network(fd):
 def bind_mount(source, target):
     """mount --bind"""
     _check(_LIBC.mount(source.encode(), target.encode(), b"none", _MS_BIND, None), "mount")
+
+
+def detach_mount(target):
+    """umount --lazy"""
+    _check(_LIBC.umount2(target.encode(), _MNT_DETACH), "umount")
 
 
 @contextlib.contextmanager
@@ -76,8 +82,9 @@ def sleep_until(seconds, nanoseconds):
 
 
 def ppoll(fds, events, seconds):
-    """Wait for one of the events on any fd, or so long; poll() only knows milliseconds."""
+    """Wait for one of the events on any fd, or so long; poll() only knows milliseconds.  Returns the
+    number of fds that have one."""
     timeout = struct.pack("qq", int(seconds), int(seconds % 1 * 1e9) + 1)
     entries = b"".join(struct.pack("ihh", fd, events, 0) for fd in fds)
-    _LIBC.ppoll(ctypes.create_string_buffer(entries), ctypes.c_ulong(len(fds)),
-                ctypes.create_string_buffer(timeout), None, ctypes.c_size_t(8))
+    return _LIBC.ppoll(ctypes.create_string_buffer(entries), ctypes.c_ulong(len(fds)),
+                       ctypes.create_string_buffer(timeout), None, ctypes.c_size_t(8))

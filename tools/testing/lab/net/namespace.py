@@ -2,6 +2,7 @@
 """Network namespaces with names, as of ip-netns(8): commands, sysctls and counters in them."""
 
 import atexit
+import contextlib
 import os
 import socket
 import subprocess
@@ -32,8 +33,8 @@ def read_sysctl(name):
 
 def write_sysctl(name, value):
     """Set a sysctl of the current namespace."""
-    with open(sysctl_path(name), "w", encoding="ascii") as file:
-        file.write(str(value))
+    with open(sysctl_path(name), "wb", buffering=0) as file:
+        file.write(str(value).encode())
 
 
 CC = "net.ipv4.tcp_congestion_control"
@@ -61,10 +62,16 @@ _made = {}
 @atexit.register
 def _leave_nothing():
     """Delete this process's namespaces: another program may run on the same machine."""
-    ours = [name for name, pid in _made.items() if pid == os.getpid()]
-    if ours:
-        subprocess.run(["ip", "-force", "-batch", "-"], text=True, check=False,
-                       input="".join(f"netns del {name}\n" for name in ours))
+    for name in [name for name, pid in _made.items() if pid == os.getpid()]:
+        with contextlib.suppress(OSError):
+            _delete(name)
+
+
+def _delete(name):
+    """Delete a name, as ip-netns(8) does."""
+    path = f"{_DIRECTORY}/{name}"
+    libc.detach_mount(path)
+    os.unlink(path)
 
 
 class Counting:
@@ -145,4 +152,4 @@ class Namespace(Counting):
         end."""
         del _made[self.name]
         os.close(self._fd)
-        subprocess.run(["ip", "netns", "del", self.name], check=True)
+        _delete(self.name)

@@ -43,9 +43,10 @@ packet that was deflected down takes another uplink.
 
 import collections
 import random
-import subprocess
 import time
 
+from lab.net import rtnl
+from lab.net.ethtool import no_segmentation
 from lab.net.namespace import Namespace, batch, write_sysctl
 from lab.net.port import nic
 from lab.net.topology import TOPOLOGIES
@@ -219,12 +220,13 @@ class Network:
         """Build the network, except the queues of the switches' ports, which each run replaces."""
         for name in self.hosts + self.switches:
             self.ns[name] = ns = Namespace(name)
-            if not self.v6:     # IPv6 would send packets on each device
-                ns.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
             own = _SWITCH_SYSCTLS if name in self._up else {
                 **HOST_SYSCTLS, **self._rto_sysctl(), **self.config.get("sysctls", {})}
-            for key, value in own.items():
-                ns.sysctl(key, value)
+            with ns:
+                if not self.v6:     # IPv6 would send packets on each device
+                    write_sysctl("net.ipv6.conf.default.disable_ipv6", 1)
+                for key, value in own.items():
+                    write_sysctl(key, value)
         if self._paused:
             self.wires = Namespace("wires")
             self.wires.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
@@ -235,7 +237,8 @@ class Network:
             self.wires.ip(*(f"link set {end} up" for ends in self._ends() for end in ends))
             self.wires.tc(*self._middle_lines())
         for host in self.hosts:
-            self.ns[host].ip(*self._host_lines(self._of_host[host]))
+            with self.ns[host]:
+                self._set_up_host(self._of_host[host])
             self.ns[host].tc(*self._nic_lines())
         family = "-6" if self.v6 else "-4"
         for switch in self.switches:
@@ -293,7 +296,7 @@ class Network:
         for name, devs in devices.items():
             with self.ns[name]:
                 for dev in devs:
-                    subprocess.run(["ethtool", "-K", dev, "tso", "off", "gso", "off"], check=True)
+                    no_segmentation(dev)
 
     def _middle_lines(self):
         """tc commands: the devices in the middle of a link forward packets to each other, a link's
@@ -320,10 +323,13 @@ class Network:
             f" peer name {link.above_dev} netns {link.above}"
             for link in self._all_links()]
 
+    @property
+    def _bits(self):
+        return 64 if self.v6 else 24
+
     def _dev_up(self, dev, address):
-        bits = "64 nodad" if self.v6 else "24"
-        address, _, nodad = f"{address}/{bits}".partition(" ")
-        return [f"address add {address} dev {dev} {nodad}", f"link set {dev} up"]
+        return [f"address add {address}/{self._bits} dev {dev}{' nodad' * self.v6}",
+                f"link set {dev} up"]
 
     def _rto_sysctl(self):
         """RTO_min as a sysctl of the hosts of --base paper.  Routes, which have whole milliseconds,
@@ -332,10 +338,15 @@ class Network:
             return {}
         return {"net.ipv4.tcp_rto_min_us": self.config["rto_min"] // 1000}
 
-    def _host_lines(self, link):
-        rto_min = "" if self._rto_sysctl() else f" rto_min {self.config['rto_min'] // 10**6}ms"
-        return ["link set lo up", *self._dev_up(link.below_dev, link.below_address),
-                f"route add default via {link.above_address}{rto_min}"]
+    def _set_up_host(self, link):
+        """Set up a host's devices, in its namespace."""
+        rto_min = None if self._rto_sysctl() else self.config["rto_min"] // 10**6
+        host = rtnl.Host()
+        host.up("lo")
+        host.address(link.below_dev, f"{link.below_address}/{self._bits}")
+        host.up(link.below_dev)
+        host.route(link.below_dev, via=link.above_address, rto_min=rto_min)
+        host.apply()
 
     def set_nics(self, words):
         """Change the queue of each host's NIC, unless the network may pause it."""

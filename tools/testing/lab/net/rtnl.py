@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Netlink byte by byte: messages about qdiscs that tc would not send, and attributes of a device
-for which ip would have to be newer than the kernel."""
+"""Netlink byte by byte: messages about qdiscs that tc would not send, attributes of a device for
+which ip would have to be newer than the kernel, and the addresses and routes of hosts, of which
+there are so many that starting ip for each takes a guest longer than all else."""
+import ipaddress
+import os
 import socket
 import struct
 
-RTM_NEWLINK, RTM_GETLINK = 16, 18
+RTM_NEWLINK, RTM_GETLINK, RTM_NEWADDR, RTM_NEWROUTE = 16, 18, 20, 24
 RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
 RTM_NEWTCLASS, RTM_DELTCLASS, RTM_GETTCLASS = 40, 41, 42
 RTM_NEWTFILTER, RTM_DELTFILTER, RTM_GETTFILTER = 44, 45, 46
@@ -13,6 +16,12 @@ NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 TCA_KIND, TCA_OPTIONS, TCA_STATS = 1, 2, 3
 NLA_F_NESTED = 0x8000
+# Of struct ifinfomsg, ifaddrmsg and rtmsg, and their attributes (uapi/linux)
+_IFF_UP, _IFLA_MTU, _IFLA_GSO_MAX_SEGS = 1, 4, 40
+_IFA_ADDRESS, _IFA_LOCAL, _IFA_F_NODAD = 1, 2, 2
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_METRICS = 1, 4, 5, 8
+_RTAX_LOCK, _RTAX_RTO_MIN = 1, 13
+_MAIN, _BOOT, _LINK, _UNICAST = 254, 3, 253, 1
 TC_H_ROOT = 0xffffffff
 HANDLE = 1 << 16
 
@@ -49,6 +58,68 @@ def set_link(dev, values):
                     raise OSError(error, f"set_link({dev}, {values})")
     seen = _attrs(reply[32:])
     return all(seen.get(kind) == struct.pack("I", value) for kind, value in values.items())
+
+
+class Host:
+    """Changes of the current namespace's devices, addresses and routes, all by one message, as ip(8)
+    would make them."""
+
+    def __init__(self):
+        self._requests = []
+
+    def _add(self, kind, flags, body):
+        self._requests.append((kind, flags | NLM_F_REQUEST, body))
+
+    def up(self, dev, mtu=None, gso_max_segs=None):
+        """ip link set DEV up"""
+        attrs = b"".join(attr(kind, struct.pack("I", value))
+                         for kind, value in ((_IFLA_MTU, mtu), (_IFLA_GSO_MAX_SEGS, gso_max_segs))
+                         if value)
+        self._add(RTM_NEWLINK, 0, struct.pack("BxHiII", 0, 0, socket.if_nametoindex(dev), _IFF_UP,
+                                              _IFF_UP) + attrs)
+
+    def address(self, dev, address):
+        """ip address add ADDRESS dev DEV nodad"""
+        own = ipaddress.ip_interface(address)
+        self._add(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, struct.pack(
+            "BBBBi", _family(own), own.network.prefixlen,
+            _IFA_F_NODAD if own.version == 6 else 0, 0, socket.if_nametoindex(dev))
+            + attr(_IFA_LOCAL, own.packed) + attr(_IFA_ADDRESS, own.packed))
+
+    def route(self, dev, to=None, via=None, rto_min=None):
+        """ip route add TO via VIA dev DEV rto_min MS; without `to` the default route."""
+        to, via = (one and ipaddress.ip_interface(one) for one in (to, via))
+        attrs = attr(_RTA_OIF, struct.pack("i", socket.if_nametoindex(dev)))
+        if to:
+            attrs += attr(_RTA_DST, to.packed)
+        if via:
+            attrs += attr(_RTA_GATEWAY, via.packed)
+        if rto_min:     # TCP reads it only if it is locked
+            attrs += attr(_RTA_METRICS | NLA_F_NESTED, b"".join(
+                attr(kind, struct.pack("I", value))
+                for kind, value in ((_RTAX_LOCK, 1 << _RTAX_RTO_MIN), (_RTAX_RTO_MIN, rto_min))))
+        self._add(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, struct.pack(
+            "8BI", _family(to or via), to.network.prefixlen if to else 0, 0, 0, _MAIN, _BOOT,
+            _LINK if not via else 0, _UNICAST, 0) + attrs)
+
+    def apply(self):
+        """Make the changes, in their order, until one fails."""
+        last = len(self._requests) - 1
+        message = b"".join(
+            struct.pack("IHHII", len(body) + 16, kind, flags | NLM_F_ACK * (number == last), number, 0)
+            + body + bytes(-len(body) % 4)
+            for number, (kind, flags, body) in enumerate(self._requests))
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as s:
+            s.send(message)
+            reply = s.recv(65536)
+        error, = struct.unpack_from("i", reply, 16)
+        if error:
+            number, = struct.unpack_from("I", reply, 8)
+            raise OSError(-error, f"{os.strerror(-error)}: {self._requests[number]}")
+
+
+def _family(address):
+    return socket.AF_INET if address.version == 4 else socket.AF_INET6
 
 
 class Drops:

@@ -12,7 +12,7 @@ def aeolus(**options):
     """A wire with this round trip.  The minimum RTO, 200 ms, is far above it, and one connection is
     made before, because the kernel's first connection of a kind takes longer.
     """
-    with Wire(**{"cc": "aeolus_xpass", "rto_min": "200ms", **options}) as wire:
+    with Wire(**{"cc": "aeolus_xpass", "rto_min": 200, **options}) as wire:
         wire.connect(999)
         wire.mark()
         wire.delay = RTT / 2

@@ -40,7 +40,7 @@ def host(version, number):
 
 def dart(hosts=0, **options):
     """A wire with `hosts` more hosts at a.  The minimum RTO, 200 ms, is far above the RTT."""
-    wire = Wire(**{"cc": "dart", "rto_min": "200ms", **options})
+    wire = Wire(**{"cc": "dart", "rto_min": 200, **options})
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.dcqcn_rate", RATE)
     for number in range(1, hosts + 1):

@@ -18,7 +18,7 @@ DATA_CODE, ACK_CODE = 12, 13
 
 def hpcc(cc="hpcc", **options):
     """A wire with a fixed base RTT and rate."""
-    wire = Wire(**{"cc": cc, "rto_min": "200ms", **options})
+    wire = Wire(**{"cc": cc, "rto_min": 200, **options})
     for ns in (wire.a, wire.b):
         with contextlib.suppress(FileNotFoundError):
             ns.sysctl("net.ipv4.hpcc_rate", RATE)

@@ -18,7 +18,7 @@ HOLD = 1.6e-3           # s: eight round trips, for which a closed window is hel
 
 def wires(cc="homa", **options):
     """A wire with this round trip.  One connection is made before: the first takes longer."""
-    wire = Wire(**{"cc": cc, "tso": False, "rto_min": "200ms", "speed": 1000, **options})
+    wire = Wire(**{"cc": cc, "tso": False, "rto_min": 200, "speed": 1000, **options})
     wire.connect(999)
     wire.mark()
     wire.delay = RTT / 2

@@ -12,7 +12,6 @@ Packets move only inside Wire.run(): all sockets are non-blocking, and one
 thread serves both ends.
 """
 import contextlib
-import ctypes
 import fcntl
 import heapq
 import os
@@ -20,39 +19,29 @@ import select
 import socket
 import stat
 import struct
-import subprocess
 import time
 
 from lab import tap
 from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL
-from lab.net import libc, modules
-from lab.net.namespace import Namespace
+from lab.net import libc, modules, rtnl
+from lab.net.ethtool import no_segmentation, set_speed
+from lab.net.namespace import Namespace, set_cc, write_sysctl
 from lab.wire import packet as pkt
+from lab.wire.batch import Batch
 from lab.wire.sockopt import TCP_CONGESTION
 
 DELAY = 10e-6           # propagation delay of one direction, s
+READ = 256e-9           # time that the wire takes to read a packet, s: a step of the guest's clock
 MSS = {4: 1448, 6: 1428}        # MTU 1500, time stamps
 
 libc.exact_timers()
 _count = 0
 
 
-def set_speed(dev, mbit):
-    """Set the speed, in Mbit/s, that a tun device of the current namespace reports; None: unknown.
-    The kernel sends no event: its users read the speed again after the device was set down, or had
-    lost its carrier, and is up again."""
-    low, high = divmod(0xffffffff if mbit is None else mbit, 1 << 16)[::-1]
-    # struct ethtool_cmd: ETHTOOL_SSET, full duplex
-    command = ctypes.create_string_buffer(struct.pack("=3IH2B4x8xH14x", 2, 0, 0, low, 1, 0, high))
-    request = struct.pack("16sP16x", dev.encode(), ctypes.addressof(command))
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        fcntl.ioctl(s, 0x8946, request)         # SIOCETHTOOL
-
-
 class Wire:
     """Two hosts and the wire between them."""
 
-    def __init__(self, cc="tlt_reno", cc_b=None, version=4, mtu=1500, rto_min="4ms",
+    def __init__(self, cc="tlt_reno", cc_b=None, version=4, mtu=1500, rto_min=4,
                  tso=True, rmem=None, speed=10_000):
         global _count
         tap.need_virtual_time()
@@ -70,34 +59,35 @@ class Wire:
         self.asked = 0          # number of a's last clock
         self._flying = []       # (arrival, number, packet)
         self._number = 0
+        self._read_at = 0.0     # when the last packet was read
+        self._moved = True      # whether sockets may have new data, or new room
         self._open = []
         self.a = Namespace(f"a{_count}")
         self.b = Namespace(f"b{_count}")
         self._tun = {}
-        rto = f" rto_min {rto_min}" if rto_min else ""      # else that of the sysctl
         for ns, own, peer, name in ((self.a, 1, 2, cc), (self.b, 2, 1, cc_b or cc)):
             with ns:
                 self._tun[ns] = self._make_tun()
                 set_speed("tun0", speed)        # kernels before 6.12 default to 10 Mbit/s
-            if not tso:
-                with ns:
-                    subprocess.run(["ethtool", "-K", "tun0", "tso", "off", "gso", "off"],
-                                   check=True)
-                # TCP still makes GSO packets, unless the device's maximum is one segment
-                ns.ip("link set tun0 gso_max_segs 1")
-            ns.sysctl("net.ipv6.conf.all.accept_dad", 0)
-            ns.sysctl("net.ipv6.conf.tun0.addr_gen_mode", 1)
-            ns.ip(f"link set tun0 mtu {mtu} up", "link set lo up",
-                  f"addr add 10.0.0.{own}/32 dev tun0",
-                  f"addr add fd00::{own}/128 dev tun0 nodad",
-                  f"route add 10.0.0.{peer}/32 dev tun0{rto}",
-                  f"route add fd00::{peer}/128 dev tun0{rto}")
-            ns.sysctl("net.ipv4.tcp_congestion_control", name)
-            ns.sysctl("net.ipv4.tcp_no_metrics_save", 1)
-            ns.sysctl("net.ipv4.tcp_fastopen", 0x207)    # no cookies
-            ns.sysctl("net.ipv4.tcp_ecn", 1 if name.endswith("dctcp") else 2)
-            ns.sysctl("net.ipv4.tcp_rmem", rmem or "4096 1048576 6291456")
-            ns.sysctl("net.ipv4.tcp_wmem", "4096 1048576 4194304")
+                if not tso:
+                    no_segmentation("tun0")
+                write_sysctl("net.ipv6.conf.all.accept_dad", 0)
+                write_sysctl("net.ipv6.conf.tun0.addr_gen_mode", 1)
+                set_cc(name)
+                write_sysctl("net.ipv4.tcp_no_metrics_save", 1)
+                write_sysctl("net.ipv4.tcp_fastopen", 0x207)    # no cookies
+                write_sysctl("net.ipv4.tcp_ecn", 1 if name.endswith("dctcp") else 2)
+                write_sysctl("net.ipv4.tcp_rmem", rmem or "4096 1048576 6291456")
+                write_sysctl("net.ipv4.tcp_wmem", "4096 1048576 4194304")
+                host = rtnl.Host()
+                # TCP makes GSO packets on each device, unless the device's maximum is one segment.
+                host.up("tun0", mtu, None if tso else 1)
+                host.up("lo")
+                for net, bits in (("10.0.0.", 32), ("fd00::", 128)):
+                    host.address("tun0", f"{net}{own}/{bits}")
+                    host.route("tun0", f"{net}{peer}/{bits}", rto_min=rto_min)
+                host.apply()
+        self._batch = Batch([self._tun[self.a], self._tun[self.b]])
 
     @staticmethod
     def _make_tun():
@@ -211,46 +201,66 @@ class Wire:
             self.answer(self.seen[n], CONTROL)
         return client, self.seen, x
 
-    def _take(self, ns):
-        while True:
-            try:
-                raw = os.read(self._tun[ns], 70000)
-            except BlockingIOError:
-                return
-            packet = pkt.Packet(raw)
-            packet.time = time.clock_gettime(time.CLOCK_MONOTONIC)
-            packet.from_a = ns is self.a
-            packet.late = 0.0
-            if packet.tcp:
-                self.seen.append(packet)
-                if packet.from_a and packet.says == CLOCK:
-                    self.asked = packet.field
-            else:
-                self.others.append(packet)
-            if self.rule and packet.tcp and self.rule(packet):
-                packet.dropped = True
-                continue
-            self._number += 1
-            heapq.heappush(self._flying, (packet.time + self.delay + packet.late, self._number, packet))
+    def _carry(self, now):
+        """Deliver the packets whose time has passed, and take those that the hosts have sent."""
+        due = []
+        while self._flying and self._flying[0][0] <= now:
+            packet = heapq.heappop(self._flying)[2]
+            due.append((self._tun[self.b if packet.from_a else self.a], packet.raw))
+        sent = self._batch(due)
+        self._moved = bool(due) or not any(sent)
+        if not any(sent):
+            return
+        self._read_at = max(self._read_at, time.clock_gettime(time.CLOCK_MONOTONIC))
+        for packets, from_a in zip(sent, (True, False)):
+            for raw in packets:
+                self._take(pkt.Packet(raw), from_a)
+
+    def _take(self, packet, from_a):
+        self._read_at += READ
+        packet.time, packet.from_a, packet.late = self._read_at, from_a, 0.0
+        if packet.tcp:
+            self.seen.append(packet)
+            if from_a and packet.says == CLOCK:
+                self.asked = packet.field
+        else:
+            self.others.append(packet)
+        if self.rule and packet.tcp and self.rule(packet):
+            packet.dropped = True
+            return
+        self._number += 1
+        heapq.heappush(self._flying, (packet.time + self.delay + packet.late, self._number, packet))
 
     def run(self, seconds, until=None):
         """Carry packets for `seconds`, or until until() is true; returns whether it was."""
-        end = time.clock_gettime(time.CLOCK_MONOTONIC) + seconds
+        now = time.clock_gettime(time.CLOCK_MONOTONIC)
+        end = now + seconds
         while True:
-            now = time.clock_gettime(time.CLOCK_MONOTONIC)
-            while self._flying and self._flying[0][0] <= now:
-                packet = heapq.heappop(self._flying)[2]
-                self.inject(self.b if packet.from_a else self.a, packet)
-            self._take(self.a)
-            self._take(self.b)
+            self._carry(now)
             if until and until():
                 return True
             now = time.clock_gettime(time.CLOCK_MONOTONIC)
             if now >= end:
                 return False
-            wait = min([end] + [f[0] for f in self._flying[:1]]) - now
-            if wait > 0:
-                libc.ppoll(self._tun.values(), select.POLLIN, wait)
+            wake = min([end] + [f[0] for f in self._flying[:1]])
+            if wake > now:
+                if libc.ppoll(self._tun.values(), select.POLLIN, wake - now):
+                    now = time.clock_gettime(time.CLOCK_MONOTONIC)
+                else:
+                    now = wake
+
+    def _if_moved(self, step):
+        """An until() of run() that calls step() only if sockets may have something new for it: first,
+        and then not after packets that the wire has only taken from the hosts."""
+        waits = False
+
+        def until():
+            nonlocal waits
+            if waits and not self._moved:
+                return False
+            waits = True
+            return step()
+        return until
 
     def align(self):
         """Wait for a full second, so that runs begin at the same phase of every timer."""
@@ -260,27 +270,18 @@ class Wire:
         """Send count bytes and read them at the other end; they must be equal.  True if all
         arrived within `seconds`."""
         sent, got = 0, bytearray()
-        data = pattern(count)
+        data = memoryview(pattern(count))
 
         def step():
             nonlocal sent
-            while sent < count:
-                try:
-                    sent += source.send(data[sent:])
-                except BlockingIOError:
-                    break
-            while len(got) < count:
-                try:
-                    more = sink.recv(1 << 20)
-                except BlockingIOError:
-                    break
-                if not more:
-                    raise ConnectionError("closed in the middle of a transfer")
-                got.extend(more)
+            if sent < count:
+                sent += _send(source, data[sent:])
+            if len(got) < count:
+                got.extend(_receive(sink))
             return len(got) >= count
 
-        done = self.run(seconds, step)
-        if bytes(got) != data[:len(got)]:
+        done = self.run(seconds, self._if_moved(step))
+        if got != data[:len(got)]:
             raise AssertionError("the bytes received are not those sent")
         return done
 
@@ -289,38 +290,29 @@ class Wire:
         got = bytearray()
 
         def step():
-            try:
-                while more := sink.recv(1 << 20):
-                    got.extend(more)
-            except BlockingIOError:
-                pass
+            with contextlib.suppress(ConnectionError):
+                got.extend(_receive(sink))
             return len(got) >= count
-        self.run(seconds, step)
+        self.run(seconds, self._if_moved(step))
         return bytes(got)
 
     def transfer_both(self, client, server, count, seconds=1.0):
         """transfer() in both directions at once; true if all arrived."""
         ends = (client, server)
-        payload = pattern(count)
+        payload = memoryview(pattern(count))
         sent = dict.fromkeys(ends, 0)
         got = {s: bytearray() for s in ends}
 
         def step():
             for s in ends:
-                try:
-                    while sent[s] < count:
-                        sent[s] += s.send(payload[sent[s]:])
-                except BlockingIOError:
-                    pass
-                try:
-                    while len(got[s]) < count:
-                        got[s] += s.recv(1 << 16)
-                except BlockingIOError:
-                    pass
+                if sent[s] < count:
+                    sent[s] += _send(s, payload[sent[s]:])
+                if len(got[s]) < count:
+                    got[s].extend(_receive(s))
             return all(len(g) == count for g in got.values())
-        done = self.run(seconds, step)
+        done = self.run(seconds, self._if_moved(step))
         for g in got.values():
-            if bytes(g) != payload[:len(g)]:
+            if g != payload[:len(g)]:
                 raise AssertionError("the bytes received are not those sent")
         return done
 
@@ -360,6 +352,7 @@ class Wire:
 
     def cut(self):
         """Remove the devices of both hosts; their sockets stay open."""
+        self._batch.close()
         for fd in self._tun.values():
             os.close(fd)
 
@@ -377,6 +370,25 @@ class Wire:
 
     def __exit__(self, *exc):
         self.close()
+
+
+def _send(s, data):
+    """The number of bytes that a socket accepts."""
+    try:
+        return s.send(data)
+    except BlockingIOError:
+        return 0
+
+
+def _receive(s):
+    """All bytes that a socket has."""
+    try:
+        data = s.recv(1 << 24)
+    except BlockingIOError:
+        return b""
+    if not data:
+        raise ConnectionError("closed in the middle of a transfer")
+    return data
 
 
 @contextlib.contextmanager
