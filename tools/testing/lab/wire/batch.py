@@ -16,9 +16,9 @@ _IO_SETUP, _IO_DESTROY, _IO_SUBMIT = 206, 207, 209
 _READ, _WRITE = 0, 1
 # struct iocb: data, key, rw_flags, opcode, priority, fd, buffer, bytes, offset, reserved, flags, resfd
 _REQUEST = struct.Struct("QIIHhIQQqQII")
-# The ring's first 32 bits: id, number of events, head, tail, magic, two sets of features, and the
-# length of these.  Behind them each event has 64 bits: the request's data, its address, its result,
-# a second result.
+# struct aio_ring: words of 32 bits, id, number of events, head, tail, magic, two sets of features and
+# the length of these words; then the events, each four words of 64 bits: the request's data, its
+# address, its result, a second result.
 _EVENTS, _HEAD, _MAGIC, _LENGTH = 1, 2, 4, 7
 _EVENT, _RESULT = 4, 2
 _IS_RING = 0xa10a10a1
