@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The test programs: how they count results, select tests, check prose and read packets.
 """
+import contextlib
+import io
 import os
 import pathlib
 import re
@@ -11,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from unittest import mock
 
 from lab import TOP
 from lab.check import __main__ as check
@@ -57,6 +60,22 @@ def read(result):
     text, status, expected = READ[result]
     seen = tap.read(f"KTAP version 1\n{text}\n", status)
     equal((seen.passed, seen.failed, seen.skipped), expected, "counted")
+
+
+@case("the report of a failure, as lab.rst shows it")
+def report():
+    text = (TOP / "Documentation/lab.rst").read_text(encoding="utf-8")
+    block = re.search(r"^A failure\n=+\n\n::\n\n((?:\t.*\n)+)", text, re.M)[1]
+    name = re.match(r"\tFAIL (.*?)  ", block)[1]
+    passed, number, title, why = re.search(
+        r"(\d+) passed.*\n\s+not ok (\d+) (.*)\n\s+# (.*)\n", block).groups()
+    result = tap.read("\n".join([f"1..{int(passed) + 1}", *["ok 1 a"] * int(passed),
+                                f"not ok {number} {title}", f"# {why}"]), 1)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), mock.patch.object(check, "remember"):
+        check.timed(name, lambda: result)
+    seconds = re.compile(r"\([\d.]+ s\)")
+    equal(seconds.sub("", printed.getvalue()).split(), seconds.sub("", block).split(), "words")
 
 
 @case("a packet's greenlane option is found behind a time stamp that has the same bytes", version=(4, 6))

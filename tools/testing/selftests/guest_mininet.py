@@ -10,12 +10,16 @@ import sys
 
 from experiments.apps import unpacked
 from experiments.apps.mininet import PACKAGES, environment
+from lab import TOP
 from lab.net.modules import load_all
 from lab.tap import case, equal, main, true, within
 
 APPS = unpacked.in_guest(*PACKAGES, slow=True)
 modules = functools.cache(load_all)
 ENV = environment(APPS)
+# The rows of the page, with single blanks.
+RESULTS = [" ".join(row.split()) for row in
+           (TOP / "Documentation/results.rst").read_text(encoding="utf-8").splitlines()]
 # A typical user's script, and the changes for experiments.mininet.
 THEIRS = """\
 from mininet.net import Mininet
@@ -139,6 +143,7 @@ def example(name, *options):
     rows = json.loads(out)
     for row in rows:
         print(f"# {row}", flush=True)
+    true(" ".join(rows[0]) in RESULTS, f"results.rst has a table of {', '.join(rows[0])}")
     return {next(iter(row.values())): row for row in rows}
 
 

@@ -10,6 +10,7 @@ The guest's /lib/modules is its own: nothing is installed on the host.
 """
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -275,6 +276,32 @@ def names():
     release = [int(n) for n in os.uname().release.split("-")[0].split(".")[:2]]
     alias = "sch_color" if release < [6, 8] else "net-sch-color"
     equal(must("modprobe", "-R", alias).strip(), "sch_color", alias)
+
+
+# The kernel reverses neither mode before it boots again: after this case no module can be loaded.
+@case("with Secure Boot: the messages of install.rst, and sysctl reports an unknown name")
+def secure_boot():
+    lockdown = pathlib.Path("/sys/kernel/security/lockdown")
+    if not lockdown.exists():
+        run("mount", "-t", "securityfs", "none", "/sys/kernel/security")
+    enforce = pathlib.Path("/sys/module/module/parameters/sig_enforce")
+    if not lockdown.exists() or not enforce.exists():
+        raise tap.Skip("not in this kernel")
+    unload()
+    text = (TOP / "Documentation/install.rst").read_text(encoding="utf-8")
+    block = re.search(r"The failure appears as::\n\n((?:\t.*\n)+)", text)[1]
+    rejected, restricted, *logged = [row.strip() for row in block.splitlines()]
+    must("dmesg", "-C")
+    lockdown.write_text("integrity", encoding="ascii")
+    equal(run("modprobe", "greenlane").stderr.strip(), restricted, "modprobe, lockdown")
+    enforce.write_text("1", encoding="ascii")
+    equal(run("modprobe", "greenlane").stderr.strip(), rejected, "modprobe, signatures enforced")
+    log = must("dmesg")
+    for row in logged:
+        true(row.removeprefix("kernel: ") in log, f"{row}, in the log: {log}")
+    done = run("sysctl", "-w", "net.ipv4.tcp_congestion_control=tlt_dctcp")
+    true("No such file" in done.stderr, done.stderr)
+    equal(loaded(), set(), "loaded")
 
 
 @case("make uninstall removes all files, and selecting TLT or color fails again")
