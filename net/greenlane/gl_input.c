@@ -129,11 +129,13 @@ static bool gl_may_wait(const struct sock *sk, const struct gl_kind *kind,
 void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 		    const struct gl_seg *seg)
 {
+	bool waits = gs->patient;
+
 	gs->patient = gl_may_wait(sk, kind, seg);
-	if (gs->patient)
-		gs->young = !gl_kick_soon(sk, gs);
-	else
+	if (!gs->patient)
 		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+	else if (!waits)	/* an ACK that waits already waits no longer for this packet */
+		gs->young = !gl_kick_soon(sk, gs) || test_bit(GL_SOON_PASSED, &gs->flags);
 	gs->prompt = 1;
 	gs->prompt_end = seg->end_seq;
 	gs->echoes_sent++;

@@ -8,7 +8,7 @@ import contextlib
 import socket
 
 from lab import tap
-from lab.codepoints import CLOCK
+from lab.codepoints import CLOCK, IMPORTANT
 from lab.tap import case, equal, true, within
 from lab.wire.hold import owned_again_and_again
 from lab.wire.packet import data
@@ -102,6 +102,21 @@ def slow_server(wire, client, server):
     equal((len(data(wire.seen)), ack.len), (1, 0), "packets of data, bytes of the second")
     # The connections of a CPU share the timer, so it may be running already.
     within(ack.time - request.time, wire.delay, wire.delay + 60e-6, "time until the ACK, s")
+
+
+@case("requests that a device marks important follow each other in 20 us: one ACK in 100 us",
+      connected, cc="tlt_cubic", version=(4, 6))
+def marked_requests(wire, client, server):
+    answering(wire, client, server)
+    nodelay(client)
+    wire.rule = lambda p: p.from_a and p.len and p.set_dscp(IMPORTANT)
+    for _ in range(15):
+        client.send(bytes(50))
+        wire.run(20e-6)
+    wire.run(1e-3)
+    acks = [p for p in wire.from_b() if not p.len]
+    within(acks[0].time - data(wire.seen)[0].time, wire.delay, wire.delay + 120e-6,
+           "time until the first ACK, s")
 
 
 @case("processes own the socket alternately when the 50 us end: the next release sends the ACK",
