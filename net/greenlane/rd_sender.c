@@ -17,11 +17,11 @@
 #include "rd_internal.h"
 
 /* The wait before a repeated request doubles this many times at most. */
-#define RD_RETRIES_MAX		10
-/* It falls back to TCP if at least this many requests in a row brought no credit, while this many
- * of its uncredited packets were acknowledged: the path or the peer drops credits, but not data.
+#define RD_DOUBLINGS_MAX	10
+/* It falls back to TCP if the wait has doubled this many times without a credit, while this many of
+ * its uncredited packets were acknowledged: the path or the peer drops credits, but not data.
  */
-#define RD_RETRIES_MIN		5
+#define RD_DOUBLINGS_MIN	5
 #define RD_ALIVE		3
 
 /* Period of reports if credits are cumulative: the receiver expects one in RD_SILENCE_NS. */
@@ -225,13 +225,21 @@ static u64 rd_round_ns(const struct sock *sk, const struct rd_sock *rs)
 	return max(rd_rtt_ns(sk), rare);
 }
 
+/* A port that shapes credits drops several of one sender in a row, while those of others pass: the
+ * wait doubles with each second request.  No port shapes cumulative credits.
+ */
+static u32 rd_doublings(const struct rd_sock *rs)
+{
+	return rd_transport(rs)->policy->cumulative ? rs->retries : rs->retries / 2;
+}
+
 /* Time to wait for a credit before the request is repeated, ns. */
 static u32 rd_retry_ns(const struct sock *sk, const struct rd_sock *rs)
 {
 	u64 wait = (u64)rs->wait * (rs->busy ? RD_RETRY_WAITS_BUSY : RD_RETRY_WAITS);
 	u64 ns = max3(RD_RETRY_NS, 4 * rd_rtt_ns(sk), wait);
 
-	return min(ns << rs->retries, NSEC_PER_SEC);
+	return min(ns << rd_doublings(rs), NSEC_PER_SEC);
 }
 
 /* Repeat the request if no credit arrives for long enough. */
@@ -768,7 +776,7 @@ static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 		rd_send_request(sk, rs, RD_AGAIN);
 		return true;
 	}
-	if (waiting && rs->retries >= RD_RETRIES_MIN) {
+	if (waiting && rd_doublings(rs) >= RD_DOUBLINGS_MIN) {
 		if (rs->alive == RD_ALIVE)
 			return false;
 		rs->alive += una != rs->una;
@@ -777,10 +785,10 @@ static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 	/* Alternate between probe and plain request, and finally send requests only:
 	 * a device that drops this probe may drop every probe.
 	 */
-	if (first && !(rs->retries & 1) && rs->retries < RD_RETRIES_MAX)
+	if (first && !(rs->retries & 1) && rd_doublings(rs) < RD_DOUBLINGS_MAX)
 		first->lost(sk, &rs->gs);
 	rd_count(rs, RD_REQUESTRETRIED, 1);
-	rs->retries = min(rs->retries + 1, RD_RETRIES_MAX);
+	rs->retries += rd_doublings(rs) < RD_DOUBLINGS_MAX;
 	rd_send_request(sk, rs, RD_AGAIN);
 	return true;
 }

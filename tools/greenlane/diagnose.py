@@ -210,8 +210,9 @@ def _is_slow(look, connection):
                                                 connection["max_pacing_rate"]))
 
 
-# Requests in a row that bring no credit before a sender may fall back (RD_RETRIES_MIN).
-_RETRIES = 5
+# Requests in a row that bring no credit before a sender of xpass may fall back (RD_DOUBLINGS_MIN,
+# each after two requests).
+_RETRIES = 10
 
 
 @_check
