@@ -36,7 +36,7 @@ def shown(page, first):
 
 def has(out, expected):
     """An output has these words, one behind the other; "..." is any number of words."""
-    pattern = " ".join(r"(?:\S+ )*?\S+" if word == "..." else re.escape(word) for word in expected)
+    pattern = " ".join(r"(?:\S+ )*?\S+" if word.rstrip(",") == "..." else re.escape(word) for word in expected)
     true(re.search(pattern, " ".join(words(out))),
          f"expected {' '.join(expected)}, saw {' '.join(words(out))}")
 
