@@ -15,7 +15,7 @@ from lab.net import modules
 from lab.net.namespace import Namespace
 from lab.status import Cable, tool
 from lab.tap import case, equal, main, true
-from lab.wire.sockopt import TCP_CONGESTION
+from lab.wire.sockopt import cc_of
 
 NUMBER = re.compile(r"\d[\d.:]*[kMG]?")
 # The directory of tc's plugin is the distribution's, or the tree's.
@@ -34,10 +34,16 @@ def shown(page, first):
     return words(block)
 
 
+def matches(out, expected):
+    """Whether an output has these words, one behind the other; "..." is any number of words."""
+    pattern = " ".join(r"(?:\S+ )*?\S+" if word.rstrip(",") == "..." else re.escape(word)
+                       for word in expected)
+    return re.search(pattern, " ".join(words(out))) is not None
+
+
 def has(out, expected):
-    """An output has these words, one behind the other; "..." is any number of words."""
-    pattern = " ".join(r"(?:\S+ )*?\S+" if word.rstrip(",") == "..." else re.escape(word) for word in expected)
-    true(re.search(pattern, " ".join(words(out))),
+    """Check that an output has these words."""
+    true(matches(out, expected),
          f"expected {' '.join(expected)}, saw {' '.join(words(out))}")
 
 
@@ -79,8 +85,7 @@ def link_speed():
                 listener = stack.enter_context(socket.create_server((f"{net}.2", 0)))
             with near:
                 client = stack.enter_context(socket.create_connection(listener.getsockname()))
-            equal(client.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).rstrip(b"\0"), b"xpass",
-                  "congestion control")
+            equal(cc_of(client), "xpass", "congestion control")
             server = stack.enter_context(listener.accept()[0])
             server.sendall(b"x" * 10_000)
             time.sleep(10e-3)
@@ -92,7 +97,7 @@ def found():
     expected = words("CC CONN\ntlt_reno 3\n! va: too small\n")
     has("CC  CONN\ntlt_reno  12.5k\n! va: too\n  small\n", expected)
     for wrong in ("CC CONNS\ntlt_reno 3\n! va: too small\n", "CC CONN\n! va: too small\n"):
-        equal(re.search(" ".join(map(re.escape, expected)), " ".join(words(wrong))), None, wrong)
+        equal(matches(wrong, expected), False, wrong)
     equal(words("/usr/lib/tc/q_color.so 15.4kB 06:21:39"), ["DIR/q_color.so", "#B", "#"], "words")
 
 
