@@ -195,15 +195,15 @@ def attack(version):
     for number, rng in fuzz.rounds(f"ipv{version}", PACKETS // 2, EACH):
         with fuzz.replayable(f"ipv{version}", number):
             stand.round(rng, EACH, CCS[number % len(CCS)])
-    for ns in (stand.wire.a, stand.wire.b):
-        counters = ns.greenlane()
-        for name in ("EchoSent", "EchoReceived", "ClockReceived", "ClockEchoSent",
-                     "ClockEchoReceived", "ProbeReceived", "ProbeAckSent", "ProbeAckReceived", "Invalid", "KicksOwned", "RequestReceived",
-                     "CreditReceived", "ScheduledSent", "ShareReceived", "HandshakeRemarked",
-                     "NdpUnscheduledSent"):
-            # A debug kernel is slow, and receives fewer packets.
-            few = os.environ.get("GL_ROUND") or os.environ.get("GL_DEBUG")
-            true(counters[name] > 0 or few, f"{name}: at least one")
+    # Both ends run the same code, and few forged packets reach some of it (5 to 15 probes).
+    ends = [ns.greenlane() for ns in (stand.wire.a, stand.wire.b)]
+    for name in ("EchoSent", "EchoReceived", "ClockReceived", "ClockEchoSent",
+                 "ClockEchoReceived", "ProbeReceived", "ProbeAckSent", "ProbeAckReceived",
+                 "Invalid", "KicksOwned", "RequestReceived", "CreditReceived", "ScheduledSent",
+                 "ShareReceived", "HandshakeRemarked", "NdpUnscheduledSent"):
+        # A debug kernel is slow, and receives fewer packets.
+        few = os.environ.get("GL_ROUND") or os.environ.get("GL_DEBUG")
+        true(any(end[name] for end in ends) or few, f"{name}: at least one")
     stand.wire.close()
 
 
