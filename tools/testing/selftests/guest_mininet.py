@@ -182,7 +182,11 @@ def first_rtt():
               f"{row['cc']}: RTOs, drops of other data, scheduled drops")
     equal((xpass["unscheduled"], xpass["drop red"]), (0, 0), "xpass: unscheduled")
     true(aeolus["unscheduled"] >= 20 * 7 and aeolus["drop red"] > 0, "aeolus_xpass: unscheduled")
-    within(aeolus["p50 ms"] / xpass["p50 ms"], 0.84, 0.94, "median, aeolus_xpass / xpass")
+    # 7 times 30 kB in packets of 1538 bytes on a link of 10 Gbit/s.  xpass waits for credits, a
+    # round trip of 50 us with the hosts' delays; aeolus_xpass saves a fifth of it at least.
+    ideal = 7 * 21 * 1538 * 8 / 1e7
+    within(xpass["p50 ms"] / ideal, 1.2, 1.4, "median, xpass / ideal")
+    within(aeolus["p50 ms"], ideal, 0.94 * xpass["p50 ms"], "median, aeolus_xpass")
 
 
 @case("deflection: short messages bypass the queue, in order, and wait less")
