@@ -74,16 +74,22 @@ static void gl_count_sent(struct sock *sk, const struct gl_kind *kind, const str
 	gl_count(sock_net(sk), kind->protocol, kind->bytes, seg->end_seq - seg->seq);
 }
 
-/* Does a packet with this acknowledgment number, and TCP's SACK blocks, cover @end? */
-static bool gl_out_covers(const struct tcp_sock *tp, u32 ack, u32 end)
+/* Does the packet's acknowledgment number, or one of its SACK blocks, cover @end?  TCP has up to
+ * four blocks, and a packet with other options room for three or fewer.
+ */
+static bool gl_out_covers(const struct sk_buff *skb, const struct gl_seg *seg, u32 end)
 {
-	const struct tcp_sack_block *block = tp->selective_acks;
-	int i;
+	const u8 *sack = gl_option_next(tcp_hdr(skb), TCPOPT_SACK, NULL);
+	int at;
 
-	if (!before(ack, end))
+	if (!before(seg->ack, end))
 		return true;
-	for (i = 0; i < tp->rx_opt.num_sacks; i++, block++)
-		if (before(block->start_seq, end) && !after(end, block->end_seq))
+	if (!sack)
+		return false;
+	for (at = TCPOLEN_SACK_BASE; at + TCPOLEN_SACK_PERBLOCK <= sack[1];
+	     at += TCPOLEN_SACK_PERBLOCK)
+		if (before(get_unaligned_be32(sack + at), end) &&
+		    !after(end, get_unaligned_be32(sack + at + 4)))
 			return true;
 	return false;
 }
@@ -104,11 +110,8 @@ static bool gl_out_is_protected(const struct gl_seg *seg, const struct gl_kind *
  * with the data, and ends the request.
  */
 static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg,
-			  const struct gl_kind *kind, int err)
+			  bool covers, int err)
 {
-	bool covers = gl_out_is_protected(seg, kind) &&
-		      gl_out_covers(tcp_sk(sk), seg->ack, gs->prompt_end);
-
 	if (covers && err == NET_XMIT_SUCCESS) {
 		gs->prompt = 0;
 		gs->patient = 0;
@@ -452,6 +455,7 @@ int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 	struct gl_sock *gs = gl_sock(sk);
 	struct gl_seg seg = {};
 	const struct gl_kind *kind;
+	bool covers;
 	int err;
 
 	gl_seg_of(skb, &seg);
@@ -460,12 +464,14 @@ int gl_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 		kind = gl_out_control(sk, gs, skb, &seg);
 	else
 		kind = gl_out_data(sk, gs, &seg);
+	covers = unlikely(gs->prompt) && gl_out_is_protected(&seg, kind) &&
+		 gl_out_covers(skb, &seg, gs->prompt_end);
 	if (kind && kind->before && seg.segs > 1)
 		err = gl_out_split(sk, gs, skb, fl, kind);
 	else
 		err = gl_out_whole(sk, gs, skb, fl, kind, &seg);
 	if (unlikely(gs->prompt))
-		gl_out_prompt(sk, gs, &seg, kind, err);
+		gl_out_prompt(sk, gs, &seg, covers, err);
 	/* Without a route no packet leaves, and only TCP's timers can make progress. */
 	if (gl_was_sent(err))
 		gl_assert_alive(sk, gs);

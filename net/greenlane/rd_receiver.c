@@ -128,10 +128,17 @@ static u32 rd_out(struct rd_sock *rs)
 	return rd_transport(rs)->policy->trims ? g->granted : g->out;
 }
 
-/* Time since the window granted data, or data arrived, ns. */
+/* The longest time between reading the clock and locking the socket, ns: a virtual CPU may pause. */
+#define RD_SINCE_SKEW	(10 * (u32)NSEC_PER_MSEC)
+
+/* Time since the window granted data, or data arrived, ns.  Another CPU may have stored a later
+ * time than @now.  Any other is in the past: an outage may be longer than an s32 has bits.
+ */
 static u32 rd_since(const struct rd_sock *rs, u64 now)
 {
-	return max_t(s32, (u32)now - rs->next, 0);
+	u32 since = (u32)now - rs->next;
+
+	return since < -RD_SINCE_SKEW ? since : 0;
 }
 
 /* Time for which a window still keeps its part, ns, if no data arrives.  As long as data arrives

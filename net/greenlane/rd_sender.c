@@ -813,6 +813,7 @@ static void rd_resume(struct sock *sk, struct rd_sock *rs, u64 now)
 void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 {
 	bool probing = rd_is_probing(sk, rs);
+	u32 left = rs->retry - (u32)now;
 
 	rd_postpone_rto(sk, rs);
 	if (!rs->requesting && !probing)
@@ -820,8 +821,9 @@ void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 	/* All of a burst has arrived, so no credit will arrive that would end the request. */
 	else if (!probing && rs->credit_end == rs->seq && !rd_waiting(sk, rs, 1))
 		rd_stop(sk, rs);
-	else if ((s32)(rs->retry - (u32)now) > 0)
-		rd_alarm_set(rs->r.queue, &rs->alarm, now + (rs->retry - (u32)now));
+	/* More than a whole wait is a time in the past: a process has owned the socket. */
+	else if (left && left <= rd_retry_ns(sk, rs))
+		rd_alarm_set(rs->r.queue, &rs->alarm, now + left);
 	else if (!rd_retry(sk, rs))
 		rd_fall_back(sk, rs);
 }

@@ -27,7 +27,7 @@ static ssize_t gl_hold_write(struct file *file, const char __user *user,
 	if (copy_from_user(text, user, len))
 		return -EFAULT;
 	text[len] = '\0';
-	if (sscanf(text, "%u %u", &fd, &ms) != 2 || ms > 1000)
+	if (sscanf(text, "%u %u", &fd, &ms) != 2 || ms > 5000)
 		return -EINVAL;
 	sock = sockfd_lookup(fd, &err);
 	if (!sock)

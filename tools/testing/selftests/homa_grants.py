@@ -16,7 +16,7 @@ from lab.wire import xpass
 from lab.wire.packet import SYN, data
 from lab.wire.sockopt import cc_of
 from lab.wire.window import RTT, WINDOW, grants, is_grant, lose, small, started, wires
-from lab.wire.wire import MSS, pattern
+from lab.wire.wire import MSS, Wire, pattern
 
 UNSCHEDULED = tuple(DSCP[f"unscheduled{of}"] for of in ("", "_2", "_3"))
 SCHEDULED = tuple(DSCP[f"scheduled{of}"] for of in ("", "_2", "_3", "_4"))
@@ -213,6 +213,23 @@ def lost_request(version):
         true(wire.transfer(client, server, 30_000, 20 * RTT), "arrives")
         equal([ns.netstat("TCPTimeouts") for ns in (wire.a, wire.b)], [0, 0], "RTOs")
         within(homa(wire.a)["RequestRetried"], 1, 1, "repeated requests")
+
+
+@case("an outage of seconds: the first repeated request that arrives is answered",
+      cc=("homa", "aeolus_homa"), seconds=(1.5, 3.2))
+def outage(cc, seconds):
+    with Wire(cc=cc, rto_min=200) as wire:
+        client, server = wire.connect()
+        wire.transfer(client, server, 300_000)
+        wire.run(0.1)
+        count = client.send(pattern(1_000_000))
+        wire.run(60e-6)
+        wire.rule = lambda p: True
+        wire.run(seconds)
+        wire.mark()
+        wire.rule = None
+        # A request is repeated each 0.16 s.
+        equal(len(wire.receive(server, count, 0.25)), count, "bytes within 0.25 s")
 
 
 @case("aeolus_homa: a probe ends the burst, and the receiver permits the repair of what was dropped",

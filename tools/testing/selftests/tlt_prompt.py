@@ -1,18 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Data requests an immediate ACK, and TCP drops the data: the request ends with the packet.
+"""Data requests an immediate ACK: when the request ends.
 
 	a (client) ---- wire (this program, injects) ---- b (server)
 
-The request is made at LOCAL_IN, before TCP checks the packet.  It must end with the packet:
-if each packet that leaves repeated it, two idle ends would acknowledge each other's ACKs for ever.
+The request is made at LOCAL_IN, before TCP checks the packet.  If TCP drops the data, it must end with
+the packet: if each packet that leaves repeated it, two idle ends would acknowledge each other's ACKs for
+ever.  Else it ends with an ACK that covers the data, and not with one that has no room for its block.
 """
 import socket
 
 from lab import tap
-from lab.codepoints import IMPORTANT, MESSAGE_END, UNSCHEDULED
+from lab.codepoints import DATA, IMPORTANT, MESSAGE_END, UNSCHEDULED
 from lab.net import modules
-from lab.tap import case, equal, within
+from lab.tap import case, equal, true, within
 from lab.wire import packet as pkt
 from lab.wire.hold import hold
 from lab.wire.packet import ACK, PSH
@@ -41,7 +42,7 @@ class Idle:
         src, dst = (wire.a, wire.b) if from_a else (wire.b, wire.a)
         return pkt.make(wire.version, wire.address(src), wire.address(dst), own.sport, own.dport,
                         own.end + seq, other.end + ack, ACK | PSH, payload=b"i" * 100,
-                        dscp=PROMPT[wire.cc], **fields)
+                        **{"dscp": PROMPT[wire.cc]} | fields)
 
     def inject(self, from_a, packet):
         """Inject a packet into the other end."""
@@ -105,6 +106,25 @@ def message_end(version):
         holder.join()
         equal(info(idle.server)["senders"], 0, "senders after the message has ended")
         equal(wire.b.greenlane()["Invalid"] - before, 2, "Invalid")
+
+
+@case("important data extends the oldest SACK block, while TCP delays an ACK for others: an ACK with room"
+      " for three blocks does not end the request", version=(4, 6), blocks=(3, 4, 5))
+def oldest_block(version, blocks):
+    with Wire(cc="tlt_reno", version=version) as wire:
+        wire.delay = 1e-3       # TCP delays ACKs by a part of the round trip
+        idle = Idle(wire, *wire.connect())
+        wire.rule = lambda p: True      # ACKs of forged packets must not reach a
+        for block in range(blocks):
+            idle.inject(True, idle.data(True, 1000 * (block + 1), dscp=DATA))
+            wire.run(1e-6)
+        # TCP has four blocks at most.
+        seq = 1100 + 1000 * max(blocks - 4, 0)
+        idle.inject(True, idle.data(True, seq))
+        wire.run(100e-6)
+        end = idle.last[True].end + seq + 100
+        true([p for p in wire.from_b() if any(right == end for _, right in p.sacks)],
+             f"an ACK with the important packet's block; saw\n{wire.dump()}")
 
 
 if __name__ == "__main__":

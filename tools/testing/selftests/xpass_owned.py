@@ -106,6 +106,22 @@ def sender_credits(version):
         equal(wire.a.greenlane()["NoMemory"], 0, "NoMemory")
 
 
+@case("a request is lost, and a process owns the sender for seconds: the next request follows the"
+      " release", cc=CCS, seconds=(1, 3))
+def owned_long(cc, seconds):
+    with resting(cc) as (wire, client, server):
+        wire.rule = lambda p: p.from_a
+        client.send(pattern(COUNT))
+        wire.run(RTT / 100)
+        holder = hold(client, 1000 * seconds)
+        wire.run(seconds - RTT)
+        wire.rule = None
+        wire.run(RTT)
+        got = wire.receive(server, COUNT, 20 * RTT)
+        holder.join()
+        equal(len(got), COUNT, "bytes within 20 round trips")
+
+
 @case("the receiver is owned when a request arrives: its credits start at the release, once",
       version=(4, 6))
 def receiver_request(version):
