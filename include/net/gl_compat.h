@@ -15,6 +15,9 @@
 #include <net/gso.h>		/* skb_gso_segment(), once in netdevice.h */
 #endif
 
+/* skb_set_delivery_time(): SKB_CLOCK_MONOTONIC since 6.11, before that true for TCP's clock */
+#define GL_CLOCK_MONOTONIC	1
+
 /* net/sched: drop reasons of qdiscs */
 #ifndef DEFINE_QDISC_DROP_REASON
 enum qdisc_drop_reason {

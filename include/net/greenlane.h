@@ -424,17 +424,27 @@ static inline bool gl_nagle_holds(const struct tcp_sock *tp)
 		!after(tp->snd_sml, tp->snd_nxt));
 }
 
-/* The departure of a packet that a transport makes itself, TCP's clock, ns.  It is not before that
- * of data that has left: tlt_order() may have put that ahead of the clock.  If the connection
- * paces, tcp_wstamp_ns is the departure of its next packet.  Socket locked.
+/* The departure of a packet that a transport makes itself, TCP's clock, ns: not before that of data
+ * that has left TCP.  Without pacing tcp_wstamp_ns is the departure of its last packet, which
+ * tlt_order() may have put ahead of the clock.  With pacing it is that of the next packet; fq holds
+ * the last one until its own departure.  Socket locked.
  */
 static inline u64 gl_departure_ns(const struct sock *sk)
 {
+	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 now = tcp_clock_ns();
 
-	if (READ_ONCE(sk->sk_pacing_status) != SK_PACING_NONE)
+	switch (READ_ONCE(sk->sk_pacing_status)) {
+	case SK_PACING_NONE:
+		return max(now, tp->tcp_wstamp_ns);
+	case SK_PACING_FQ:
+		if (list_empty(&tp->tsorted_sent_queue))
+			return now;
+		return max(now, list_last_entry(&tp->tsorted_sent_queue, struct sk_buff,
+						tcp_tsorted_anchor)->skb_mstamp_ns);
+	default:
 		return now;
-	return max(now, tcp_sk(sk)->tcp_wstamp_ns);
+	}
 }
 
 /* Set a duplicate threshold of one, as in the papers, while data is in flight.  Call this for

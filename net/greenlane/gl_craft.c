@@ -140,6 +140,8 @@ int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 		kfree_skb(skb);
 		return 0;
 	}
+	/* fq sends it after the data that it holds. */
+	skb_set_delivery_time(skb, gl_departure_ns(sk), GL_CLOCK_MONOTONIC);
 	len = gl_craft_tstamp(sk, options);
 	gl_option_write(options + len / 4, kind->code, (u8)(gs->asked + 1), NULL, 0);
 	err = gl_craft_send(sk, gs->tcp_ops, kind, skb, tp->snd_una, options, len + GL_OPT_LEN(0));

@@ -107,7 +107,7 @@ static bool gl_out_is_protected(const struct gl_seg *seg, const struct gl_kind *
  * request until a packet leaves that covers the data and that no switch drops first: an ACK on
  * droppable data is lost with it, and the sender of the important data would wait for a timer.
  * If TCP drops the data instead, no packet ever covers it: the kick runs when TCP has finished
- * with the data, and ends the request.
+ * with the data, and ends the request, also if the host's own device has refused the ACK.
  */
 static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg,
 			  bool covers, int err)

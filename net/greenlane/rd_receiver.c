@@ -128,7 +128,7 @@ static u32 rd_out(struct rd_sock *rs)
 	return rd_transport(rs)->policy->trims ? g->granted : g->out;
 }
 
-/* The longest time between reading the clock and locking the socket, ns: a virtual CPU may pause. */
+/* The longest time between reading the clock and locking the socket, ns; a virtual CPU pauses. */
 #define RD_SINCE_SKEW	(10 * (u32)NSEC_PER_MSEC)
 
 /* Time since the window granted data, or data arrived, ns.  Another CPU may have stored a later

@@ -351,6 +351,27 @@ def paced_behind_clock(cc, gap):
         equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
 
 
+@case("fq holds a message's last packets while the echo of the one before arrives: a clock follows them, and"
+      " no other overtakes them", cc=("tlt_cubic", "tlt_reno", "tlt_dctcp"), mbit=(10, 50))
+def behind_fq(cc, mbit):
+    with Wire(cc=cc) as wire:
+        wire.a.sysctl("net.ipv4.tcp_early_retrans", 0)
+        wire.a.tc("qdisc replace dev tun0 root fq")
+        client, server = wire.connect()
+        client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, mbit * 125_000)
+        for packets in range(5, 15):
+            wire.transfer(client, server, 1)
+            wire.run(5e-3)
+            wire.mark()
+            count = packets * MSS[wire.version]
+            wire.rule = lose(f"> data {packets - 1}-{packets}")
+            true(wire.transfer(client, server, count, seconds=0.1), "arrives")
+            wire.rule = None
+            within(len([p for p in wire.from_a() if p.says == CLOCK]), 0, packets // 2,
+                   f"clocks of a message of {packets} packets")
+        equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+
+
 @case("the retransmission of an RTO is important", connected, version=(4, 6))
 def rto_rearms(wire, client, server):
     wire.transfer(client, server, 1000)
