@@ -20,17 +20,19 @@ of its options.
 A figure that compares with a base varies the kernel:
 
     vary = { base = ["paper", "linux"], cc = ["dctcp", "tlt_dctcp"], seed = [1, 2, 3] }
-    also = { paper = ["dctcp:tcp_rto_min_us=200"] }     # transports of this base only
+    also = { paper = ["dctcp:tcp_rto_min_us=200"] }     # transports of this value only
     fewer = { linux = { seed = [1] } }                  # this base has these values only
     base_options = { paper = "--uplinks 1" }            # options of this base only
+
+A key of `also` may be several values: its transports are of the runs that have all of them.
 
 "paper" is the base of the papers' simulators (scripts/experiment --base), "linux" is today's Linux,
 which is the default.  A compared number is of the paper's base, and has its verdict there; over
 today's Linux it stands beside it without one.
 
-In a panel, y is a key of the table's row (scripts/experiment --json), x is what is varied,
-and each congestion control is a line, or a bar if x has no order (or bars is true).  Without x,
-each row is a bar, and each base has a panel.  Of what else varies each value has panels of its own;
+In a panel, y is a key of the table's row (scripts/experiment --json), x is an option that varies,
+and each congestion control is a curve, or a bar if x has no order (or bars is true).  Without x,
+each row is a bar, and each base has a panel.  Each value of another option has panels of its own;
 but seeds are pooled: the mean, and from the lowest to the highest.  The text of an axis is the
 key's in WORDS, or the panel's `label`.
 
@@ -263,9 +265,13 @@ def _check_bases(about, wrong):
     bases = about.get("vary", {}).get("base", [])
     if unknown := [base for base in bases if base not in BASES]:
         wrong(f"base is {' or '.join(BASES)}: {unknown[0]}")
-    for key in ("also", "fewer", "base_options"):
+    for key in ("fewer", "base_options"):
         if unknown := set(about.get(key, {})) - set(bases):
             wrong(f"{key}: base is never {min(unknown)}")
+    varied = {str(value) for values in about.get("vary", {}).values() for value in values}
+    for words in about.get("also", {}):
+        if unknown := set(words.split()) - varied:
+            wrong(f"also: no option is ever {min(unknown)}")
     for base, fewer in about.get("fewer", {}).items():
         for name, values in fewer.items():
             if not values or set(values) - set(about["vary"].get(name, ())):
@@ -308,9 +314,12 @@ def _option(name, value):
     return [] if (name, value) == ("base", LINUX) else [f"--{name}", str(value)]
 
 
-def _ccs(about, base, scale):
-    """The words of --cc, for each run of a base."""
-    ccs = [*about["vary"]["cc"], *about.get("also", {}).get(base, ())]
+def _ccs(about, varied, scale):
+    """The words of --cc, of each run with these values."""
+    values = set(map(str, varied.values()))
+    ccs = [*about["vary"]["cc"],
+           *(cc for words, more in about.get("also", {}).items() if values.issuperset(words.split())
+             for cc in more)]
     return [",".join(ccs)] if scale == "small" else ccs
 
 
@@ -325,7 +334,7 @@ def runs(about, scale):
         if any(value not in fewer.get(name, [value]) for name, value in varied.items()):
             continue
         options = [word for name, value in varied.items() for word in _option(name, value)]
-        for cc in [None] if has_cc is None else _ccs(about, base, scale):
+        for cc in [None] if has_cc is None else _ccs(about, varied, scale):
             command = [*shlex.split(about["command"]), *(["--cc", cc] if cc else [])]
             own = about.get("base_options", {}).get(base, "")
             yield Run((*command, *options, *shlex.split(own),

@@ -370,6 +370,12 @@ def two_bases():
     equal([" ".join(run.command) for run in catalogue.runs(apart, "small")],
           ["load --cc dctcp:paper_delack=2 --base paper", "load --cc dctcp"],
           "commands without a transport of both")
+    both = {"command": "load", "vary": {"base": ["paper", "linux"], "cc": [], "red": ["1k", "2k"]},
+            "also": {"linux": ["dctcp"], "paper 1k": ["reno"], "2k paper": ["tlt_reno", "reno"]}}
+    equal([" ".join(run.command) for run in catalogue.runs(both, "small")],
+          ["load --cc reno --base paper --red 1k", "load --cc tlt_reno,reno --base paper --red 2k",
+           "load --cc dctcp --red 1k", "load --cc dctcp --red 2k"],
+          "commands with transports of a base and a threshold")
     rows = catalogue.Figure("f", about, runs).rows([{"summary": [{"cc": "dctcp"}]}, None,
                                                     {"summary": [{"cc": "dctcp"}]}])
     equal(rows, [{"cc": "dctcp", "base": "paper", "seed": 1},
@@ -436,6 +442,7 @@ def descriptions():
                        (OWN.replace('x = "load"', 'x = "rate"'), "own: plot: x is rate"),
                        (OWN.replace("paper = 1,", "", 1), "own: compare: "),
                        (OWN.replace("because", "differs", 1), "own: compare: what is differs?"),
+                       (OWN + '[own.also]\n"paper 1k" = ["reno"]\n', "own: also: no option is ever"),
                        (OWN.replace('cc = "reno", load = 20', 'cc = "cubic"'),
                         "own: compare: cc is never cubic"),
                        (OWN.replace('command =', 'text ='), "own: no command")):
