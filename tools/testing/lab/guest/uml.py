@@ -1,9 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0
 """A guest that is a User-Mode Linux kernel: one processor and virtual time, or several."""
+import functools
+import subprocess
 
 # ns that a reading of the clock takes with --fine: about the transmission time of the smallest
 # frame at 100 Gbit/s.
 FINE = 8
+
+# The guest's memory is a file.  Where these name no directory, the kernel creates it in /dev/shm: on a
+# disk, the host would write it back.  Snakemake sets them.
+_NO_DISK = ["env", "--unset=TMPDIR", "--unset=TMP", "--unset=TEMP"]
+_HUGE = ["mount", "-t", "tmpfs", "-o", "huge=always,size=100%", "tmpfs", "/dev/shm"]
+
+
+@functools.cache
+def _memory():
+    """Words before a command that place the guest's memory in huge pages.
+
+    They save a tenth of the processor time of a load with 96 hosts.  Without the right to mount,
+    the memory has pages of the usual size.
+    """
+    own = ["unshare", "--mount"]
+    if subprocess.run([*own, *_HUGE], capture_output=True, check=False).returncode:
+        return _NO_DISK
+    return [*_NO_DISK, *own, "sh", "-c", f'{" ".join(_HUGE)} && exec "$@"', "sh"]
 
 
 def command(kdir, init, run, out, args, streams):
@@ -11,7 +31,7 @@ def command(kdir, init, run, out, args, streams):
     del out
     log, stdout, stderr = streams
     words = [
-        str(kdir / "linux"),
+        *_memory(), str(kdir / "linux"),
         f"mem={args.mem}", "root=/dev/root", "rootfstype=hostfs", "hostfs=/",
         f"init={init}", f"GLRUN={run}", f"uml_dir={run}", "umid=uml",
         "con=null", f"con0=null,fd:{log.into}", f"con1=null,fd:{stdout.into}",
