@@ -297,6 +297,20 @@ static u64 rd_resume_ns(const struct sock *sk, struct rd_sock *rs)
 	return at - min(at, ahead);
 }
 
+/* Does the pacing rate hold back the data of a connection without a request?  Then the alarm kicks
+ * when it permits a request.
+ */
+static bool rd_awaits_pace(struct sock *sk, struct rd_sock *rs, u64 now)
+{
+	u64 at = rd_resume_ns(sk, rs);
+
+	if (at <= now)
+		return false;
+	if (at != RD_NEVER && rs->r.queue)
+		rd_alarm_set(rs->r.queue, &rs->alarm, at);
+	return true;
+}
+
 /* Number of unused credits that precede their reports: the receiver counts them as sent. */
 static u32 rd_kept_early(const struct sock *sk, const struct rd_sock *rs)
 {
@@ -483,6 +497,9 @@ static void rd_gate(struct sock *sk, struct rd_sock *rs)
 			first->begin(sk, &rs->gs, rs->requesting);
 		if (rd_needs_request(sk, rs) || rd_probes(sk, rs, NULL))
 			rd_send_request(sk, rs, 0);
+		/* After a burst, for which no credits are requested; fq gives TCP no timer. */
+		else if (rd_is_paced(sk) && !rs->requesting && !rd_is_probing(sk, rs))
+			rd_awaits_pace(sk, rs, ktime_get_ns());
 		if (first)
 			more = first->allow(sk, &rs->gs);
 	}
@@ -793,17 +810,6 @@ static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 	return true;
 }
 
-/* The pacing rate may have held back data.  When TCP tries to send, rd_gate() requests credits. */
-static void rd_resume(struct sock *sk, struct rd_sock *rs, u64 now)
-{
-	u64 at = rd_resume_ns(sk, rs);
-
-	if (at <= now)
-		gl_xmit(sk);
-	else if (at != RD_NEVER && rs->r.queue)
-		rd_alarm_set(rs->r.queue, &rs->alarm, at);
-}
-
 /**
  * rd_sender_kicked() - the alarm has expired, or TCP has processed a packet
  * @sk: the connection, not owned by a process, BH off
@@ -816,10 +822,14 @@ void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 	u32 left = rs->retry - (u32)now;
 
 	rd_postpone_rto(sk, rs);
-	if (!rs->requesting && !probing)
-		rd_resume(sk, rs, now);
+	if (!rs->requesting && !probing) {
+		/* When TCP tries to send, rd_gate() requests credits. */
+		if (!rd_awaits_pace(sk, rs, now))
+			gl_xmit(sk);
+		return;
+	}
 	/* All of a burst has arrived, so no credit will arrive that would end the request. */
-	else if (!probing && rs->credit_end == rs->seq && !rd_waiting(sk, rs, 1))
+	if (!probing && rs->credit_end == rs->seq && !rd_waiting(sk, rs, 1))
 		rd_stop(sk, rs);
 	/* More than a whole wait is a time in the past: a process has owned the socket. */
 	else if (left && left <= rd_retry_ns(sk, rs))

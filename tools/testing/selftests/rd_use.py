@@ -62,6 +62,25 @@ def max_pacing(fq, cc):
         true(got > 10 * PAYLOAD - 0.1, f"{got:.2f} of 10 Gbit/s without a limit")
 
 
+@case("SO_MAX_PACING_RATE and messages of 20 packets: they take the time of their packets, also where the"
+      " first window needs no credits", fq=(False, True), mbit=(1, 20, 300),
+      cc=("xpass", "aeolus_xpass", "ndp", "aeolus_ndp", "homa", "aeolus_homa"))
+def paced_messages(fq, mbit, cc):
+    with Wire(cc=cc, rto_min=200) as wire:
+        if fq:
+            wire.a.tc("qdisc replace dev tun0 root fq")
+        client, server = wire.connect()
+        limit_pace(client, mbit * 125_000)
+        for _ in range(3):
+            wire.run(0.1)
+            begun = time.monotonic()
+            true(wire.transfer(client, server, 20 * 1448, 3.0), "arrives")
+            # fq gives the first packets no pace.
+            within(time.monotonic() - begun, 9 * 1448 * 8 / mbit / 1e6,
+                   1e-3 + 1.2 * 20 * 1500 * 8 / mbit / 1e6, "s")
+        equal(wire.a.netstat("TCPTimeouts"), 0, "TCPTimeouts")
+
+
 @case("another congestion control restores TCP's pacing rate", Wire, cc="xpass", version=(4, 6))
 def leave(wire):
     xpass.far(wire)
