@@ -100,6 +100,18 @@ static bool gl_out_is_protected(const struct gl_seg *seg, const struct gl_kind *
 	return seg->end_seq == seg->seq || (kind && gl_codepoint_protected(kind->codepoint));
 }
 
+/* The ACK has advertised less than a packet, before the application could read.  TCP announces the
+ * read if it doubles the window; the sender would wait for the timer of window probes, as a delayed
+ * ACK would have followed the read.  Have TCP send an ACK when the application has read all.
+ */
+static void gl_out_update(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+
+	if (tcp_receive_window(tcp_sk(sk)) < icsk->icsk_ack.rcv_mss)
+		icsk->icsk_ack.pending |= ICSK_ACK_SCHED | ICSK_ACK_PUSHED2;
+}
+
 /* Data has arrived that needs an immediate ACK, and TCP may not have queued it yet: first it
  * retransmits the data that the packet reports lost (tcp_xmit_recovery()), sends new data
  * (tcp_data_snd_check() runs before tcp_ack_snd_check()), and sends an ACK that it had delayed
@@ -115,6 +127,7 @@ static void gl_out_prompt(struct sock *sk, struct gl_sock *gs, const struct gl_s
 	if (covers && err == NET_XMIT_SUCCESS) {
 		gs->prompt = 0;
 		gs->patient = 0;
+		gl_out_update(sk);
 		return;
 	}
 	/* The rest of the answer may follow.  A retransmission is no answer. */

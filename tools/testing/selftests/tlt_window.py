@@ -4,6 +4,8 @@
 
 	a (client, sends) ---- wire (this program) ---- b (server, reads slowly)
 """
+import contextlib
+import random
 import socket
 
 from lab import tap
@@ -166,6 +168,31 @@ def withdrawn(cc):
         equal(net.hosts[0].netstat("TCPTimeouts"), 0, "RTOs")
         within(got, 0.95 * 0.512, 1.05 * 0.512,
                "goodput at the rate of the reading process, Gbit/s")
+
+
+@case("a receive buffer of less than two packets: no write waits for the timer of window probes",
+      cc=("tlt_cubic", "tlt_dctcp"), mtu=(1500, 9000))
+def small_buffer(cc, mtu):
+    for seed in range(10):
+        choices = random.Random(seed)
+        size = 3000 if mtu == 9000 else choices.choice((300, 1000, 1500, 3000))
+        with Wire(cc=cc, mtu=mtu) as wire:
+            wire.delay = 2e-6
+            listener = wire.listen(SO_RCVBUF=4096 if mtu == 9000 else 2304)
+            client, server = wire.connect(listener=listener, TCP_NODELAY=1)
+            sent, got = 0, bytearray()
+
+            def read():
+                with contextlib.suppress(BlockingIOError):
+                    got.extend(server.recv(1 << 20))
+                return len(got) == sent
+            for _ in range(29):
+                with contextlib.suppress(BlockingIOError):
+                    sent += client.send(pattern(size))
+                wire.run(0.5e-3)
+                if choices.random() < 0.7:
+                    read()
+            true(wire.run(0.1, read), f"seed {seed}: all arrives within 0.1 s, saw {len(got)} of {sent}")
 
 
 if __name__ == "__main__":
