@@ -1,27 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """A guest that is a User-Mode Linux kernel: one processor and virtual time, or several."""
-import functools
-import subprocess
 
 # ns that a reading of the clock takes with --fine: about the transmission time of the smallest
 # frame at 100 Gbit/s.
 FINE = 8
 
-# The guest's memory is a file, and the kernel creates it in the first of these directories that is set,
-# or in /dev/shm.  Snakemake sets them to a directory on a disk, to which the host writes it back.
-_DIRECTORIES = ("TMPDIR", "TMP", "TEMP")
-_MOUNT = ["mount", "-t", "tmpfs", "-o", "huge=always,size=100%", "tmpfs", "/dev/shm"]
-
-
-@functools.cache
-def _memory():
-    """Words before a command that place the guest's memory in huge pages, which save a tenth of the
-    processor time of a load with 96 hosts; none without the right to mount."""
-    own = ["unshare", "--mount"]
-    if subprocess.run([*own, *_MOUNT], capture_output=True, check=False).returncode:
-        return []
-    return ["env", *(f"--unset={name}" for name in _DIRECTORIES),
-            *own, "sh", "-c", f'{" ".join(_MOUNT)} && exec "$@"', "sh"]
+# Executes the arguments with a tmpfs of huge pages at /dev/shm, if this process may mount one.  The guest's
+# memory is a file there, and huge pages save a tenth of the processor time of a load with 96 hosts.  The
+# kernel would prefer the directory of one of these variables: Snakemake sets them to one on a disk, to
+# which the host writes the file back.
+_MEMORY = """\
+mount='mount -t tmpfs -o huge=always,size=100% tmpfs /dev/shm'
+unshare --mount $mount 2>/dev/null || exec "$@"
+exec env --unset=TMPDIR --unset=TMP --unset=TEMP unshare --mount sh -c "$mount && exec \\"\\$@\\"" sh "$@"
+"""
 
 
 def command(kdir, init, run, out, args, streams):
@@ -29,7 +21,7 @@ def command(kdir, init, run, out, args, streams):
     del out
     log, stdout, stderr = streams
     words = [
-        *_memory(), str(kdir / "linux"),
+        "sh", "-c", _MEMORY, "sh", str(kdir / "linux"),
         f"mem={args.mem}", "root=/dev/root", "rootfstype=hostfs", "hostfs=/",
         f"init={init}", f"GLRUN={run}", f"uml_dir={run}", "umid=uml",
         "con=null", f"con0=null,fd:{log.into}", f"con1=null,fd:{stdout.into}",
