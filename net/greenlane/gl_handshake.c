@@ -35,9 +35,11 @@
 #include <net/gl_compat.h>
 #include "gl_internal.h"
 
-/* Send at most this many SYNs or SYN-ACKs with the option.  A middlebox may drop packets with
- * an unknown option; the next retransmission, without it, gets through (as MPTCP does:
- * syn_retrans_before_tcp_fallback).
+/* Send at most this many SYNs with the option.  A middlebox may drop packets with an unknown
+ * option; the next retransmission, without it, gets through (as MPTCP does:
+ * syn_retrans_before_tcp_fallback), and so does its answer: gl_in_repeated().  The server's own
+ * timer decides late, as the client accepts the first SYN-ACK that arrives: if the first one was
+ * lost, the timers of both ends expire at the same time, and two follow.
  */
 #define GL_SYN_TRIES	2
 
@@ -50,7 +52,13 @@
 static const struct gl_protocol *gl_asked(const struct gl_net *gn,
 					  const struct request_sock *req)
 {
-	return gl_protocol_told_as(gl_codepoint_of(&gn->cp, tcp_rsk(req)->syn_tos));
+	return gl_protocol_told_as(gl_codepoint_of(&gn->cp, READ_ONCE(tcp_rsk(req)->syn_tos)));
+}
+
+/* The child of @req must not find the SYN's hello. */
+static void gl_forget_asked(struct request_sock *req)
+{
+	WRITE_ONCE(tcp_rsk(req)->syn_tos, READ_ONCE(tcp_rsk(req)->syn_tos) & INET_ECN_MASK);
 }
 
 /* Is @tos a GL_TOS_ANSWERED()?  Decide by its form alone: the set of registered protocols may
@@ -122,7 +130,7 @@ static bool gl_synack_answers(const struct request_sock *req, const struct sk_bu
 	const struct gl_transport *t;
 
 	if (!inet_rsk(req)->sack_ok || gl_synack_is_mptcp(req, skb) || !req->rsk_listener ||
-	    req->num_retrans >= GL_SYN_TRIES - 1)
+	    req->num_timeout >= GL_SYN_TRIES)
 		return false;
 	t = gl_child_transport(req->rsk_listener, skb);
 	return t && t->protocol == asked;
@@ -152,8 +160,8 @@ static bool gl_out_synack(struct gl_net *gn, struct net *net, struct sk_buff *sk
 		return false;
 	if (gl_synack_answers(req, skb, asked) && gl_out_handshake(gn, net, asked, skb, family))
 		return true;
-	/* The SYN-ACK has no answer: the child must not find the SYN's hello. */
-	tcp_rsk(req)->syn_tos &= INET_ECN_MASK;
+	/* The SYN-ACK has no answer. */
+	gl_forget_asked(req);
 	return false;
 }
 
@@ -357,6 +365,13 @@ static void gl_in_synack(struct sock *sk, u32 ack, const struct gl_protocol *pro
 		gl_in_init_again(sk);
 }
 
+/* The client repeats its SYN without the option: so shall the answer be. */
+static void gl_in_repeated(struct request_sock *req, u32 seq)
+{
+	if (seq == tcp_rsk(req)->rcv_isn)
+		gl_forget_asked(req);
+}
+
 /**
  * gl_in_handshake() - process a received packet that may belong to a handshake
  * @net: the namespace
@@ -385,8 +400,12 @@ void gl_in_handshake(struct net *net, struct sk_buff *skb, struct sock *sk, int 
 	/* The request still has the SYN's hello if the SYN-ACK answered it.  A request that BPF has
 	 * made from a SYN cookie has no hello.
 	 */
-	if (!th->syn && sk && sk->sk_state == TCP_NEW_SYN_RECV && !inet_reqsk(sk)->syncookie)
-		protocol = gl_asked(gn, inet_reqsk(sk));
+	if (sk && sk->sk_state == TCP_NEW_SYN_RECV && !inet_reqsk(sk)->syncookie) {
+		if (!th->syn)
+			protocol = gl_asked(gn, inet_reqsk(sk));
+		else if (!protocol)
+			gl_in_repeated(inet_reqsk(sk), ntohl(th->seq));
+	}
 	gl_in_tell(gn, net, skb, family, protocol);
 }
 

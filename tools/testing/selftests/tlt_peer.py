@@ -308,7 +308,7 @@ def answers_dropped(version, cc):
         wire.run(1e-3)
         equal({p.says for p in wire.from_b() if p.dropped}, {HELLO[cc]},
               "options of the dropped SYN-ACKs")
-        # GL_SYN_TRIES from the timer, and one for each SYN that is retransmitted meanwhile
+        # The answer to each SYN with the option, and those of the timer until then
         within(len([p for p in wire.from_b() if p.dropped]), 2, 4, "dropped SYN-ACKs")
         server = wire.accept(listener)
         wire.mark()
@@ -320,6 +320,22 @@ def answers_dropped(version, cc):
                 equal(cc_of(s), f"{cc}-reno", "congestion control")
             else:
                 equal(info(s)["peer"], NO, "peer")
+
+
+@case("the first SYN-ACK is lost: two follow, to the repeated SYN and by the server's timer; both ends run"
+      " the transport", version=(4, 6), cc=("tlt_reno", "xpass", "ndp", "homa", "dart"))
+def answer_lost(version, cc):
+    with Wire(version=version, cc=cc) as wire:
+        wire.rule = lambda p: not p.from_a and len(wire.from_b()) == 1
+        listener, client = wire.listen(), wire.socket(wire.a)
+        wire.begin(client, wire.b)
+        wire.run(2.5)
+        equal(len([p for p in wire.from_b() if p.flags & SYN]), 3, "SYN-ACKs")
+        server = wire.accept(listener)
+        true(wire.transfer(client, server, 300_000, 0.05), "arrives within 50 ms")
+        for ns in (wire.a, wire.b):
+            equal([ns.greenlane()[name] for name in ("PeerWithout", "Fallback")], [0, 0],
+                  f"{ns.name}: PeerWithout, Fallback")
 
 
 @case("a SYN is lost: the next one has the option, too", Wire, version=(4, 6))
