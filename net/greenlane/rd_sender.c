@@ -233,13 +233,16 @@ static u32 rd_doublings(const struct rd_sock *rs)
 	return rd_transport(rs)->policy->cumulative ? rs->retries : rs->retries / 2;
 }
 
+/* The longest time before a request is repeated, ns. */
+#define RD_RETRY_MAX	(1ULL * NSEC_PER_SEC)
+
 /* Time to wait for a credit before the request is repeated, ns. */
 static u32 rd_retry_ns(const struct sock *sk, const struct rd_sock *rs)
 {
 	u64 wait = (u64)rs->wait * (rs->busy ? RD_RETRY_WAITS_BUSY : RD_RETRY_WAITS);
 	u64 ns = max3(RD_RETRY_NS, 4 * rd_rtt_ns(sk), wait);
 
-	return min(ns << rd_doublings(rs), NSEC_PER_SEC);
+	return min(ns << rd_doublings(rs), RD_RETRY_MAX);
 }
 
 /* Repeat the request if no credit arrives for long enough. */
@@ -831,8 +834,8 @@ void rd_sender_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 	/* All of a burst has arrived, so no credit will arrive that would end the request. */
 	if (!probing && rs->credit_end == rs->seq && !rd_waiting(sk, rs, 1))
 		rd_stop(sk, rs);
-	/* More than a whole wait is a time in the past: a process has owned the socket. */
-	else if (left && left <= rd_retry_ns(sk, rs))
+	/* A time further ahead than any wait is past: a process has owned the socket. */
+	else if (left && left <= RD_RETRY_MAX)
 		rd_alarm_set(rs->r.queue, &rs->alarm, now + left);
 	else if (!rd_retry(sk, rs))
 		rd_fall_back(sk, rs);
