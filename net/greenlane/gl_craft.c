@@ -37,7 +37,8 @@ static void gl_repeat_fill(const struct sock *sk, struct sk_buff *repeat, u32 mo
 	} while (most && skb && !(TCP_SKB_CB(skb)->sacked & TCPCB_SACKED_ACKED));
 }
 
-static unsigned int gl_craft_tstamp(const struct sock *sk, __be32 *opt)
+/* @departs: TCP's clock, ns */
+static unsigned int gl_craft_tstamp(const struct sock *sk, __be32 *opt, u64 departs)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
@@ -45,7 +46,7 @@ static unsigned int gl_craft_tstamp(const struct sock *sk, __be32 *opt)
 		return 0;
 	opt[0] = htonl((TCPOPT_NOP << 24) | (TCPOPT_NOP << 16) |
 		       (TCPOPT_TIMESTAMP << 8) | TCPOLEN_TIMESTAMP);
-	opt[1] = htonl(gl_tcp_tsval(tp, gl_departure_ns(sk)));
+	opt[1] = htonl(gl_tcp_tsval(tp, departs));
 	opt[2] = htonl(tp->rx_opt.ts_recent);
 	return TCPOLEN_TSTAMP_ALIGNED;
 }
@@ -123,6 +124,7 @@ int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct sk_buff *skb;
 	unsigned int len;
+	u64 departs;
 	u32 sent;
 	int err;
 
@@ -141,8 +143,9 @@ int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 		return 0;
 	}
 	/* fq sends it after the data that it holds. */
-	skb_set_delivery_time(skb, gl_departure_ns(sk), GL_CLOCK_MONOTONIC);
-	len = gl_craft_tstamp(sk, options);
+	departs = gl_departure_ns(sk);
+	skb_set_delivery_time(skb, departs, GL_CLOCK_MONOTONIC);
+	len = gl_craft_tstamp(sk, options, departs);
 	gl_option_write(options + len / 4, kind->code, (u8)(gs->asked + 1), NULL, 0);
 	err = gl_craft_send(sk, gs->tcp_ops, kind, skb, tp->snd_una, options, len + GL_OPT_LEN(0));
 	/* With NET_XMIT_CN the device may have queued it. */
