@@ -300,8 +300,8 @@ static u64 rd_resume_ns(const struct sock *sk, struct rd_sock *rs)
 	return at - min(at, ahead);
 }
 
-/* Does the pacing rate hold back the data of a connection without a request?  Then the alarm kicks
- * when it permits a request.
+/* A connection has no request.  If the pacing rate holds back its data, the alarm kicks when it
+ * permits a request.  Return: false if it permits one now.
  */
 static bool rd_awaits_pace(struct sock *sk, struct rd_sock *rs, u64 now)
 {
@@ -787,8 +787,8 @@ void rd_fall_back(struct sock *sk, struct rd_sock *rs)
 static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 {
 	const struct rd_first_rtt *first = rd_transport(rs)->first;
+	u32 una = tcp_sk(sk)->snd_una, doublings = rd_doublings(rs);
 	bool waiting = rd_waiting(sk, rs, 1);
-	u32 una = tcp_sk(sk)->snd_una;
 
 	if (!waiting && !rd_is_probing(sk, rs)) {
 		if (first)
@@ -796,7 +796,7 @@ static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 		rd_send_request(sk, rs, RD_AGAIN);
 		return true;
 	}
-	if (waiting && rd_doublings(rs) >= RD_DOUBLINGS_MIN) {
+	if (waiting && doublings >= RD_DOUBLINGS_MIN) {
 		if (rs->alive == RD_ALIVE)
 			return false;
 		rs->alive += una != rs->una;
@@ -805,10 +805,10 @@ static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 	/* Alternate between probe and plain request, and finally send requests only:
 	 * a device that drops this probe may drop every probe.
 	 */
-	if (first && !(rs->retries & 1) && rd_doublings(rs) < RD_DOUBLINGS_MAX)
+	if (first && !(rs->retries & 1) && doublings < RD_DOUBLINGS_MAX)
 		first->lost(sk, &rs->gs);
 	rd_count(rs, RD_REQUESTRETRIED, 1);
-	rs->retries += rd_doublings(rs) < RD_DOUBLINGS_MAX;
+	rs->retries += doublings < RD_DOUBLINGS_MAX;
 	rd_send_request(sk, rs, RD_AGAIN);
 	return true;
 }
