@@ -12,7 +12,8 @@ FINE = 8
 _MEMORY = """\
 mount='mount -t tmpfs -o huge=always,size=100% tmpfs /dev/shm'
 unshare --mount $mount 2>/dev/null || exec "$@"
-exec env --unset=TMPDIR --unset=TMP --unset=TEMP unshare --mount sh -c "$mount && exec \\"\\$@\\"" sh "$@"
+unset TMPDIR TMP TEMP
+exec unshare --mount sh -c '$0 && exec "$@"' "$mount" "$@"
 """
 
 
