@@ -778,6 +778,22 @@ void rd_fall_back(struct sock *sk, struct rd_sock *rs)
 	gl_xmit(sk);
 }
 
+/* Send a packet without a credit.  A listener with TCP_DEFER_ACCEPT drops requests until data
+ * arrives, and the ACK of a peer that sends no credits shows that the path works.
+ */
+static void rd_send_uncredited(struct sock *sk, struct rd_sock *rs)
+{
+	if (rs->tokens || tcp_packets_in_flight(tcp_sk(sk)))
+		return;
+	rs->spending = 1;
+	rs->tokens = 1;
+	gl_xmit(sk);
+	rs->spending = 0;
+	rd_count(rs, RD_UNCREDITED, !rs->tokens);
+	rs->tokens = 0;
+	rd_set_window(sk, 0);
+}
+
 /* No credit has arrived for too long: the request or all credits were lost.  Repeat the request.
  *
  * Return: false if the connection should fall back: several requests in a row brought no credit
@@ -810,6 +826,8 @@ static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 	rd_count(rs, RD_REQUESTRETRIED, 1);
 	rs->retries += doublings < RD_DOUBLINGS_MAX;
 	rd_send_request(sk, rs, RD_AGAIN);
+	if (waiting && !rs->received && doublings >= RD_DOUBLINGS_MIN)
+		rd_send_uncredited(sk, rs);
 	return true;
 }
 

@@ -12,11 +12,11 @@ from lab.codepoints import CREDIT, REQUEST, SCHEDULED
 from lab.net import modules
 from lab.tap import case, equal, true, using, within
 from lab.wire import xpass
-from lab.wire.packet import SYN, data
+from lab.wire.packet import ACK, SYN, data
 from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, mid_handshake,
                            sends_as, syn_cookies, takes, unmarked, without_option, without_sack)
 from lab.wire.sockopt import NO, YES, cc_of, choose, info, refused, tos
-from lab.wire.wire import Wire, connected
+from lab.wire.wire import Wire, connected, pattern
 
 
 def credited(wire, client, server):
@@ -299,6 +299,38 @@ def left_alone(version, event):
         equal(cc_of(client), "xpass-reno", "congestion control")
         equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
         true(wire.transfer(client, server, 200_000, 0.2), "200 kB more arrive within 0.2 s")
+
+
+@case("the peer leaves unnoticed after a handshake of a second, before any data: reno", version=(4, 6),
+      event=(changed_silently, stripped))
+def left_early(version, event):
+    with Wire(cc="xpass", version=version, rto_min=200) as wire:
+        wire.rule = lambda p: p.flags & SYN and p.flags & ACK
+        listener, client = wire.listen(), wire.socket(wire.a)
+        wire.begin(client, wire.b)
+        wire.run(0.5)
+        wire.rule = None
+        wire.run(2.0)
+        server = wire.accept(listener)
+        event(wire, server)
+        true(wire.transfer(client, server, 20_000, 2.0), "data arrives within 2 s")
+        equal(cc_of(client), "xpass-reno", "congestion control")
+        equal(wire.a.netstat("TCPTimeouts"), 1, "TCPTimeouts, the SYN's included")
+
+
+@case("a listener with TCP_DEFER_ACCEPT drops requests: data follows the twelfth", Wire,
+      version=(4, 6), cc=("xpass", "aeolus_xpass"), rto_min=200)
+def deferred(wire):
+    listener = wire.listen(TCP_DEFER_ACCEPT=10)
+    client = wire.socket(wire.a)
+    wire.begin(client, wire.b)
+    wire.run(1e-3)
+    client.send(pattern(100_000))
+    wire.run(30e-3)
+    server = wire.accept(listener)
+    equal(wire.receive(server, 100_000, 5e-3), pattern(100_000), "bytes that arrive")
+    equal([cc_of(s) for s in (client, server)], [wire.cc] * 2, "congestion control of both ends")
+    equal([ns.netstat("TCPTimeouts") for ns in (wire.a, wire.b)], [0, 0], "TCPTimeouts")
 
 
 @case("the peer selects another congestion control: reno at once, also for data in flight",
