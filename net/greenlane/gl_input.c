@@ -24,13 +24,17 @@
  */
 static bool gl_in_window(const struct tcp_sock *tp, const struct gl_seg *seg, u32 sent)
 {
+	return !after(seg->end_seq, tp->rcv_nxt + gl_max_receive_window(tp)) &&
+	       !after(seg->ack, sent);
+}
+
+/* As gl_in_window(), and not long ago? */
+static bool gl_is_recent(const struct tcp_sock *tp, const struct gl_seg *seg)
+{
 	u32 behind = max(tp->rcv_wnd, tp->window_clamp);
 	u32 unacked = min_t(u64, tp->max_window, tp->bytes_acked);
 
-	return !after(seg->end_seq, tp->rcv_nxt + gl_max_receive_window(tp)) &&
-	       !before(seg->seq, tp->rcv_nxt - behind) &&
-	       !after(seg->ack, sent) &&
-	       !before(seg->ack, tp->snd_una - unacked);
+	return !before(seg->seq, tp->rcv_nxt - behind) && !before(seg->ack, tp->snd_una - unacked);
 }
 
 /**
@@ -49,21 +53,25 @@ bool gl_plausible(const struct sock *sk, const struct gl_seg *seg)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	/* Without the lock the numbers may be slightly old: see above. */
-	return data_race(gl_in_window(tp, seg, tp->write_seq));
+	return data_race(gl_in_window(tp, seg, tp->write_seq) && gl_is_recent(tp, seg));
 }
 
 /**
  * gl_heeds() - as gl_plausible(), for a connection that can send or receive data
  * @sk: the socket, locked
  * @seg: the segment
+ * @held: was it held while a process owned the socket?  Meanwhile the process may have passed a
+ *	whole window of the backlog to TCP, but the segment was recent when it arrived.
  *
  * Return: true if the peer could have sent it; if not, it is counted.
  */
-bool gl_heeds(struct sock *sk, const struct gl_seg *seg)
+bool gl_heeds(struct sock *sk, const struct gl_seg *seg, bool held)
 {
+	const struct tcp_sock *tp = tcp_sk(sk);
+
 	if (!((1 << sk->sk_state) & GL_STATES))
 		return false;
-	if (gl_in_window(tcp_sk(sk), seg, tcp_sk(sk)->snd_nxt))
+	if (gl_in_window(tp, seg, tp->snd_nxt) && (held || gl_is_recent(tp, seg)))
 		return true;
 	gl_inc_stats(sock_net(sk), GL_MIB_INVALID);
 	return false;
@@ -152,7 +160,7 @@ void gl_acknowledge(struct sock *sk, struct gl_sock *gs, const struct gl_kind *k
 static void gl_receive_data(struct sock *sk, struct gl_sock *gs, const struct gl_kind *kind,
 			    const struct gl_seg *seg)
 {
-	if (!gl_heeds(sk, seg))
+	if (!gl_heeds(sk, seg, false))
 		return;
 	gl_acknowledge(sk, gs, kind, seg);
 	if (kind->flags & GL_KIND_ENDS)
@@ -224,7 +232,7 @@ static enum gl_verdict gl_answer(struct sock *sk, struct gl_sock *gs, const stru
 enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			   const struct gl_kind *kind, const struct gl_seg *seg)
 {
-	if (!gl_heeds(sk, seg))
+	if (!gl_heeds(sk, seg, !skb))
 		return GL_PASS;
 	if (!gl_is_sound(kind, seg)) {
 		gl_inc_stats(sock_net(sk), GL_MIB_INVALID);

@@ -181,7 +181,7 @@ unsigned int gl_local_in(void *priv, struct sk_buff *skb, const struct nf_hook_s
 enum gl_verdict gl_receive(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			   const struct gl_kind *kind, const struct gl_seg *seg);
 bool gl_plausible(const struct sock *sk, const struct gl_seg *seg);
-bool gl_heeds(struct sock *sk, const struct gl_seg *seg);
+bool gl_heeds(struct sock *sk, const struct gl_seg *seg, bool held);
 bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 family);
 bool gl_is_sound(const struct gl_kind *kind, const struct gl_seg *seg);
 void gl_heed_ce(struct sock *sk);

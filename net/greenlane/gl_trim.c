@@ -324,7 +324,7 @@ static bool gl_trim_heeds(struct sock *sk, const struct tcphdr *th, const struct
 		.ack		= ntohl(th->ack_seq),
 	};
 
-	return gl_heeds(sk, &seg);
+	return gl_heeds(sk, &seg, false);
 }
 
 static void gl_trim_locked(struct sock *sk, const struct sk_buff *skb, const struct tcphdr *th,

@@ -5,7 +5,9 @@ congestion control and lose their namespace while data is in flight.
 
 	a (client, sends) ---- wire (this program) ---- b (server)
 """
+import contextlib
 import socket
+import time
 
 from lab.net import modules
 from lab.net.namespace import CC, Namespace
@@ -86,18 +88,27 @@ def separate():
     modules.load("tcp_hpcc")
 
 
-@case("over loopback, without a wire: data arrives, and the connection is idle again")
-def loopback():
-    modules.load("tcp_hpcc")
+@contextlib.contextmanager
+def alone(cc="hpcc", mtu=65536):
+    """(namespace, client, server): a connection over loopback."""
+    modules.load_for(cc)
     modules.allow()
     ns = Namespace("alone")
-    ns.ip("link set lo up")
-    ns.sysctl("net.ipv4.greenlane_active", 1)
-    ns.sysctl(CC, "hpcc")
-    with ns:
-        listener = socket.create_server(("127.0.0.1", 1000))
-        client = socket.create_connection(("127.0.0.1", 1000))
-        server = listener.accept()[0]
+    try:
+        ns.ip(f"link set lo mtu {mtu} up")
+        ns.sysctl("net.ipv4.greenlane_active", 1)
+        ns.sysctl(CC, cc)
+        with ns, socket.create_server(("127.0.0.1", 1000)) as listener:
+            client = socket.create_connection(("127.0.0.1", 1000))
+            server = listener.accept()[0]
+        with client, server:
+            yield ns, client, server
+    finally:
+        ns.remove()
+
+
+@case("over loopback, without a wire: data arrives, and the connection is idle again", alone)
+def loopback(_ns, client, server):
     got = 0
     for _ in range(50):
         client.sendall(bytes(10_000))
@@ -105,9 +116,24 @@ def loopback():
             got += len(server.recv(10_000))
         got = 0
     true(info(client)["peer"] != NO, "peer")
-    for s in (client, server, listener):
-        s.close()
-    ns.remove()
+
+
+@case("a process holds the socket while a window of data and more arrives: nothing is Invalid", alone,
+      cc=("hpcc", "tlt_hpcc"), mtu=(1500, 9000))
+def held_for_a_window(ns, client, server):
+    sent = got = 0
+    for s in (client, server):
+        s.setblocking(False)
+    # Over loopback a process receives the packets that it sends, within its own system calls.
+    while got < 3_000_000:
+        with contextlib.suppress(BlockingIOError):
+            sent += client.send(bytes(min(100_000, 3_000_000 - sent)))
+        try:
+            got += len(server.recv(1 << 20))
+        except BlockingIOError:
+            time.sleep(10e-6)
+    true(ns.greenlane()["KicksOwned"] > 50, "packets that arrived while a process held the socket")
+    equal(ns.greenlane()["Invalid"], 0, "Invalid")
 
 
 if __name__ == "__main__":
