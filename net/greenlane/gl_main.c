@@ -41,6 +41,9 @@ EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_clock);
 EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_lost);
 EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_fallback);
 EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_waste);
+EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_credit);
+EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_credited);
+EXPORT_TRACEPOINT_SYMBOL_GPL(greenlane_request);
 
 unsigned int gl_net_id __read_mostly;
 

@@ -29,6 +29,7 @@
 #include <net/mptcp.h>
 
 #include <net/gl_compat.h>
+#include <trace/events/greenlane.h>
 #include "gl_internal.h"
 
 /* Bytes of data that were cut, of the option's word: see color_trim.c.  A report has its number in
@@ -327,6 +328,17 @@ static bool gl_trim_heeds(struct sock *sk, const struct tcphdr *th, const struct
 	return gl_heeds(sk, &seg, false);
 }
 
+static void gl_trim_count(const struct sock *sk, const struct gl_repair *r)
+{
+	if (r->reported) {
+		gl_inc_stats(sock_net(sk), GL_MIB_REPORTRECEIVED);
+		trace_greenlane_reported(sk, r->seq, r->end - r->seq);
+	} else {
+		gl_inc_stats(sock_net(sk), GL_MIB_TRIMMED);
+		trace_greenlane_trimmed(sk, r->seq, r->end - r->seq);
+	}
+}
+
 static void gl_trim_locked(struct sock *sk, const struct sk_buff *skb, const struct tcphdr *th,
 			   struct gl_repair *r)
 {
@@ -338,7 +350,7 @@ static void gl_trim_locked(struct sock *sk, const struct sk_buff *skb, const str
 	if (!r->reported && !after(r->end, tcp_sk(sk)->rcv_nxt))
 		return;
 	r->alone = before(ntohl(th->ack_seq), tcp_sk(sk)->snd_una);
-	gl_inc_stats(sock_net(sk), r->reported ? GL_MIB_REPORTRECEIVED : GL_MIB_TRIMMED);
+	gl_trim_count(sk, r);
 	r->at = now;
 	if (!r->reported && !gl_trim_is_numbered(gl_sock_locked(sk)))
 		r->at = gl_trim_reserve(sk, skb, r->end - r->seq, now);

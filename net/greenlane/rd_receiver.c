@@ -8,6 +8,7 @@
  */
 #include <net/tcp.h>
 
+#include <trace/events/greenlane.h>
 #include "rd_internal.h"
 
 /* A receiver stops sending credits if no report arrives for the longest of this time, eight round
@@ -409,6 +410,7 @@ static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms 
 	rs->credit += n;
 	rs->skipped = 0;
 	rd_count(rs, RD_CREDITSENT, n);
+	trace_greenlane_credit(sk, rs->credit, n);
 	word = rd_wait_word(rs, t) | rd_level_word(rs, t);
 	if (policy->issue)
 		gap = policy->issue(sk, rs, t->now, word);
@@ -672,6 +674,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 		return;
 	}
 	rd_count(rs, RD_REQUESTRECEIVED, 1);
+	trace_greenlane_request(sk, seq, want);
 	rd_follow(sk, rs);
 	rs->requested_at = now >> RD_REQUESTED_SHIFT;
 	if (policy->grants)

@@ -723,6 +723,7 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 	}
 	rs->received += n;
 	rd_count(rs, RD_CREDITRECEIVED, n);
+	trace_greenlane_credited(sk, seg->word[0], n);
 
 	rd_spend(sk, rs, n);
 	waiting = rd_waiting(sk, rs, 1);

@@ -69,6 +69,33 @@ DEFINE_EVENT(greenlane_sock, greenlane_waste,
 	TP_PROTO(const struct sock *sk, u32 seq, u32 value),
 	TP_ARGS(sk, seq, value));
 
+/* a receiver permits packets by a credit, pull or grant; seq: its number, value: packets */
+DEFINE_EVENT(greenlane_sock, greenlane_credit,
+	TP_PROTO(const struct sock *sk, u32 seq, u32 value),
+	TP_ARGS(sk, seq, value));
+
+/* a credit, pull or grant has arrived; seq: its number, value: packets */
+DEFINE_EVENT(greenlane_sock, greenlane_credited,
+	TP_PROTO(const struct sock *sk, u32 seq, u32 value),
+	TP_ARGS(sk, seq, value));
+
+/* a request has arrived; seq: number of the last credit that its sender has, value: packets that
+ * wait
+ */
+DEFINE_EVENT(greenlane_sock, greenlane_request,
+	TP_PROTO(const struct sock *sk, u32 seq, u32 value),
+	TP_ARGS(sk, seq, value));
+
+/* a trimmed packet has arrived; seq: its data's, value: bytes that a switch has cut off */
+DEFINE_EVENT(greenlane_sock, greenlane_trimmed,
+	TP_PROTO(const struct sock *sk, u32 seq, u32 value),
+	TP_ARGS(sk, seq, value));
+
+/* the report of a trimmed packet has arrived; seq, value: as greenlane_trimmed */
+DEFINE_EVENT(greenlane_sock, greenlane_reported,
+	TP_PROTO(const struct sock *sk, u32 seq, u32 value),
+	TP_ARGS(sk, seq, value));
+
 #endif /* _TRACE_GREENLANE_H */
 
 #include <trace/define_trace.h>

@@ -9,12 +9,11 @@ A frame leaves when its transmission starts.  The guest's clock device has a sho
 500 ns, so a frame may arrive late by that much, and never early; the delay does not affect the
 next frame.
 """
-import contextlib
-import pathlib
 import time
 
 from lab.net import frames as p
-from lab.tap import Skip, case, equal, main, need_virtual_time, true, within
+from lab.net.trace import traced
+from lab.tap import case, equal, main, need_virtual_time, true, within
 
 LATE = 1000         # ns: the clock device's shortest delay, twice
 
@@ -122,24 +121,6 @@ def change_rate():
     receiver.close()
 
 
-TRACING = pathlib.Path("/sys/kernel/tracing")
-
-
-@contextlib.contextmanager
-def timers():
-    """Count the timers that qdiscs arm; the list has the count after the block."""
-    event = TRACING / "events/timer/hrtimer_start/enable"
-    if not event.exists():
-        raise Skip("no tracefs")
-    (TRACING / "buffer_size_kb").write_text("8192", encoding="ascii")
-    (TRACING / "trace").write_text("", encoding="ascii")
-    event.write_text("1", encoding="ascii")
-    counted = []
-    yield counted
-    event.write_text("0", encoding="ascii")
-    counted.append((TRACING / "trace").read_text(encoding="ascii").count("=qdisc_watchdog"))
-
-
 @case("slack: several frames share a timer; each is late by the slack at most, without drift",
       gbit=(1, 10))
 def slack(gbit):
@@ -151,10 +132,10 @@ def slack(gbit):
         sender.send(p.ipv4(size))
         receiver.frames(1)
         p.settle(0.1)
-        with timers() as counted:
+        with traced("timer/hrtimer_start") as started:
             sender.send(p.ipv4(size), count)
             p.settle(0.05)
-        seen[ns], = counted
+        seen[ns] = sum("=qdisc_watchdog" in line for line in started)
         got = [when for when, _ in receiver.frames(count)]
         equal(len(got), count, "frames")
         for i, when in enumerate(got):

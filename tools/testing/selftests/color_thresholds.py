@@ -6,11 +6,11 @@
 	 ----------> [ color ] p0 ============ p1
 """
 import collections
-import os
 import re
 
 from lab.codepoints import GREEN, RED
 from lab.net import frames as p
+from lab.net.trace import events, traced
 from lab.tap import case, equal, main, true
 
 STOPPED = "rate 8bit"       # no frame leaves, so that all queued ones can be counted
@@ -192,24 +192,16 @@ def defaults():
 
 @case("each check has a drop reason of its own, if the kernel has them")
 def reasons():
-    tracing = "/sys/kernel/tracing"
-    if not os.path.exists(f"{tracing}/events"):
-        p.run("mount", "-t", "tracefs", "tracefs", tracing)
-    event = f"{tracing}/events/qdisc/qdisc_drop"
-    want = {"BAND_LIMIT": 1, "CONGESTED": 2, "OVERLIMIT": 3}
-    if not os.path.exists(event):
-        event, want = f"{tracing}/events/skb/kfree_skb", {"QDISC_DROP": 6}
+    event, want = "qdisc/qdisc_drop", {"BAND_LIMIT": 1, "CONGESTED": 2, "OVERLIMIT": 3}
+    if "qdisc_drop" not in events("qdisc"):
+        event, want = "skb/kfree_skb", {"QDISC_DROP": 6}
     sender = start("limit 3000 red 1000 pool sw size 4000", mtu=986)
-    with open(f"{event}/enable", "w", encoding="ascii") as f:
-        f.write("1")
-    sender.send(p.ipv4(1000, p.RED), 2)
-    sender.send(p.ipv4(1000, p.GREEN), 3)       # one fits at alpha 1
-    p.tc("qdisc change dev p0 root color pool none")
-    sender.send(p.ipv4(1000, p.GREEN), 1 + 3)
-    with open(f"{event}/enable", "w", encoding="ascii") as f:
-        f.write("0")
-    with open(f"{tracing}/trace", encoding="utf-8") as f:
-        seen = re.findall(r"reason[=:] ?(\w+)", f.read())
+    with traced(event) as lines:
+        sender.send(p.ipv4(1000, p.RED), 2)
+        sender.send(p.ipv4(1000, p.GREEN), 3)       # one fits at alpha 1
+        p.tc("qdisc change dev p0 root color pool none")
+        sender.send(p.ipv4(1000, p.GREEN), 1 + 3)
+    seen = re.findall(r"reason[=:] ?(\w+)", "\n".join(lines))
     equal({name: n for name, n in collections.Counter(seen).items() if name in want}, want,
           "drops by reason")
     sender.close()

@@ -8,13 +8,13 @@
 
 All packets of a message take the path of the first, also if its port is set down or deleted.
 """
-import contextlib
 import os
 import subprocess
 import time
 
 from lab.net import iofd as i
 from lab.net import frames as p
+from lab.net.trace import events, traced
 from lab.tap import Skip, case, equal, main, true
 
 ALL = "threshold 15000 entries 8 seed 1 timeout 100s"
@@ -135,29 +135,6 @@ def refused():
     p.tc(f"qdisc del dev d{port} root")
 
 
-@contextlib.contextmanager
-def traced(event):
-    """The text of a trace event while the block runs; skips if the kernel has no such event."""
-    top = "/sys/kernel/tracing"
-    subprocess.run(["mount", "-t", "tracefs", "none", top], check=False, capture_output=True)
-    if not os.path.exists(f"{top}/events/{event}/enable"):
-        raise Skip(f"no trace event {event}")
-
-    def write(name, text):
-        with open(f"{top}/{name}", "w", encoding="ascii") as file:
-            file.write(text)
-
-    lines = []
-    write("trace", "")
-    write(f"events/{event}/enable", "1")
-    try:
-        yield lines
-    finally:
-        write(f"events/{event}/enable", "0")
-        with open(f"{top}/trace", encoding="ascii") as file:
-            lines += [line for line in file if f"{event.split('/')[1]}:" in line]
-
-
 @case("a packet whose port is down is dropped with a reason")
 def reasons():
     sender, port = begun(ports=1)
@@ -168,7 +145,7 @@ def reasons():
     found = [line.split("reason: ")[1].split()[0] for line in lines if "reason: " in line]
     sender.close()
     if "QDISC_DROP" in found:
-        if not os.path.exists("/sys/kernel/tracing/events/qdisc/qdisc_drop"):
+        if "qdisc_drop" not in events("qdisc"):
             raise Skip("this kernel's qdiscs have no reasons")
     equal("DEV_READY" in found, True, f"DEV_READY in the reasons {found}")
 

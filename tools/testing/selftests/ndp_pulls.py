@@ -9,10 +9,12 @@ The wire's round trip is 200 us, much longer than the guest's system calls.
 import collections
 import itertools
 import random
+import re
 import time
 
 from lab import tap
 from lab.codepoints import CREDIT, PROBE, PROBE_ACK, REQUEST, SCHEDULED, UNSCHEDULED
+from lab.net.trace import traced
 from lab.tap import case, equal, true, within
 from lab.wire import window, xpass
 from lab.wire.attack import Attacker
@@ -135,6 +137,30 @@ def again(version, times):
         equal(reports(wire), lost, "reports")
         within(took, (times + 1.5) * RTT, (times + 1.8) * RTT, "time until the message is read, s")
         no_timer(wire)
+
+
+@case("tracepoints of requests, pulls, trimmed packets and reports have the values of the wire")
+def tracepoints():
+    mss = MSS[4]
+    with traced("greenlane") as lines, wires() as wire:
+        client, server = wire.connect()
+        sockopt(client, GREENLANE_BDP, 20 * mss)
+        lost = trims(wire, 3, 5)
+        true(wire.transfer(client, server, 60 * mss), "arrives")
+        wire.run(5e-3)
+        sent, came = ndp(wire.a), ndp(wire.b)
+
+    def fired(name):
+        """(seq, value) of an event, in its order."""
+        return [tuple(map(int, re.search(r"seq=(\d+) value=(\d+)", line).groups()))
+                for line in lines if f" greenlane_{name}:" in line]
+    for name in ("trimmed", "reported"):
+        equal(fired(name), lost, name)
+    equal([n for n, _ in fired("credit")], list(range(1, came["CreditSent"] + 1)),
+          "numbers of the pulls")
+    equal(fired("credited"), fired("credit"), "pulls that arrived")
+    equal((sent["CreditReceived"], len(fired("request"))), (42, came["RequestReceived"]),
+          "pulls, requests")
 
 
 @case("windows of repairs are trimmed: headers make room for pulls as data does", version=(4, 6),

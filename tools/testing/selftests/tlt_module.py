@@ -13,6 +13,7 @@ import time
 from lab import tap
 from lab.codepoints import CLOCK, DATA, IMPORTANT
 from lab.net import libc, modules
+from lab.net.trace import traced
 from lab.tap import case, equal, true
 from lab.wire.packet import SYN
 from lab.wire.sockopt import TCP_CONGESTION, info
@@ -178,17 +179,13 @@ def modinfo():
         equal(licence, "GPL", f"licence of {name}")
 
 
+OF_TLT = ("clock", "echo", "fallback", "important", "lost")
+
+
 @case("each tracepoint of TLT fires, and has the values of the wire")
 def tracepoints():
     modules.load("tcp_tlt")
-    tracing = "/sys/kernel/tracing/"
-    if not os.path.exists(tracing + "events"):
-        tracing = "/sys/kernel/debug/tracing/"
-    with open(tracing + "events/greenlane/enable", "w", encoding="ascii") as f:
-        f.write("1")
-    with open(tracing + "trace", "w", encoding="ascii") as f:
-        f.write("")
-    with Wire() as wire:
+    with traced("greenlane") as lines, Wire() as wire:
         client, server = wire.connect()
         n = [0]
 
@@ -203,24 +200,16 @@ def tracepoints():
         echoes = [info(s)["echoes"] for s in (client, server)]
         # And a connection to a server without TLT.
         wire.connect(2000, listener=wire.listen(2000, cc="reno"))
-    with open(tracing + "events/greenlane/enable", "w", encoding="ascii") as f:
-        f.write("0")
-    with open(tracing + "trace", encoding="ascii") as f:
-        lines = f.read().splitlines()
 
-    def events(name):
+    def fired(name):
         return [line for line in lines if f" greenlane_{name}:" in line]
     for p in important:
-        true(any(f"seq={p.end} " in line for line in events("important")),
+        true(any(f"seq={p.end} " in line for line in fired("important")),
              f"important, end {p.end}, is traced")
-    equal(len([line for line in events("clock") if line.endswith("value=1")]) >= len(clocks),
+    equal(len([line for line in fired("clock") if line.endswith("value=1")]) >= len(clocks),
           True, "clocks are traced")
-    # smp_bpftrace.py has that of wasted credits.
-    there = [name for name in os.listdir(tracing + "events/greenlane")
-             if name.startswith("greenlane_") and name != "greenlane_waste"]
-    equal([name for name in sorted(there) if not events(name.removeprefix("greenlane_"))], [],
-          "tracepoints that have not fired")
-    equal(len(events("echo")), sum(echoes), "echoes are traced")
+    equal([name for name in OF_TLT if not fired(name)], [], "tracepoints that have not fired")
+    equal(len(fired("echo")), sum(echoes), "echoes are traced")
 
 
 @case("a namespace has counters of its own, which agree with the packets on the wire", connected)
