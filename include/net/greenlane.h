@@ -200,6 +200,8 @@ struct gl_sockopt {
  * @rated: it sends at a rate, not by a window
  * @always: it cannot send without its marks, so GREENLANE_TLT does not switch them off
  * @kick_on_data: on_kick() is called after data has arrived
+ * @sprays: over IPv6 each packet of data has a flow label of its own, by which switches select its
+ *	path; not if the socket has a label, or Linux sets none (net.ipv6.auto_flowlabels)
  * @room: bytes in each packet of data that its option needs: gl_room.c reduces TCP's MSS by them
  * @part: offset of its own part in a connection's state, if it can be built around other
  *	transports; bytes.  gl_nest() sets it
@@ -245,6 +247,7 @@ struct gl_transport {
 	bool rated;
 	bool always;
 	bool kick_on_data;
+	bool sprays;
 	u8 room;
 	size_t part;
 	size_t sock_size;

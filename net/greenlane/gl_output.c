@@ -17,6 +17,7 @@
  *
  * This happens once a round trip.  skb_gso_segment() would make eight packets instead of two.
  */
+#include <linux/hash.h>
 #include <linux/ipv6.h>
 #include <linux/skbuff.h>
 #include <net/inet_ecn.h>
@@ -220,6 +221,11 @@ static bool gl_has_route(struct sock *sk, const struct inet_connection_sock_af_o
 	       (!tcp_ops->rebuild_header(sk) && __sk_dst_get(sk));
 }
 
+static bool gl_is_ipv6(const struct inet_connection_sock_af_ops *tcp_ops)
+{
+	return tcp_ops->queue_xmit != ip_queue_xmit;
+}
+
 /* The DS field that the application set, with TCP's ECN bits. */
 static u8 gl_app_dsfield(const struct sock *sk, bool ipv6)
 {
@@ -244,7 +250,7 @@ int gl_send(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
 	    struct sk_buff *skb, struct flowi *fl, const struct gl_kind *kind)
 {
 	const struct gl_net *gn = gl_net(sock_net(sk));
-	bool ipv6 = tcp_ops->queue_xmit != ip_queue_xmit;
+	bool ipv6 = gl_is_ipv6(tcp_ops);
 	u8 dsfield;
 
 	if (!gl_has_route(sk, tcp_ops, ipv6))
@@ -270,14 +276,27 @@ static void gl_out_refused(struct sock *sk, struct gl_sock *gs)
 		gl_kick_soon(sk, gs);
 }
 
+/* IP makes an automatic flow label of the packet's hash.  TCP's hash is the connection's; this one
+ * differs with the number of segments that the connection has sent.
+ */
+static void gl_spray(const struct sock *sk, struct sk_buff *skb)
+{
+	u32 hash = hash_32(sk->sk_txhash + tcp_sk(sk)->data_segs_out, 32);
+
+	skb_set_hash(skb, hash ?: 1, PKT_HASH_TYPE_L4);
+}
+
 /* Send a packet as it is.  The transport waits only for a packet that has left (on_last()).  A
  * device also refuses a packet by accepting it and dropping one (NET_XMIT_CN).
  */
 static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, const struct gl_kind *kind, const struct gl_seg *seg)
 {
-	int err = gl_send(sk, gs->tcp_ops, skb, fl, kind);
+	int err;
 
+	if (gs->transport->sprays && gl_is_ipv6(gs->tcp_ops) && seg->end_seq != seg->seq)
+		gl_spray(sk, skb);
+	err = gl_send(sk, gs->tcp_ops, skb, fl, kind);
 	if (!kind)
 		return err;
 	if (gl_was_sent(err))

@@ -218,6 +218,7 @@ static struct rd_transport ndp __read_mostly = {
 		},
 		.complete	= rd_complete,
 		.protocol	= &ndp_protocol,
+		.sprays		= true,
 		.sock_size	= sizeof(struct ndp),
 		.sockopt	= ndp_sockopt,
 		.on_xmit	= ndp_on_xmit,

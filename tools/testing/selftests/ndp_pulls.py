@@ -10,6 +10,7 @@ import collections
 import itertools
 import random
 import re
+import socket
 import time
 
 from lab import tap
@@ -28,6 +29,7 @@ from lab.wire.wire import MSS, pattern
 
 MBIT = 10_000
 BDP = 250_000           # bytes, at that rate
+IPV6_AUTOFLOWLABEL = 70  # linux/in6.h
 
 
 def wires(cc="ndp", **options):
@@ -137,6 +139,50 @@ def again(version, times):
         equal(reports(wire), lost, "reports")
         within(took, (times + 1.5) * RTT, (times + 1.8) * RTT, "time until the message is read, s")
         no_timer(wire)
+
+
+def label(p):
+    """A packet's flow label."""
+    return int.from_bytes(p.raw[1:4], "big") & 0xfffff
+
+
+def labels(wire, client, server):
+    """The numbers of data packets and of their flow labels, and the labels of a's other packets."""
+    wire.run(5e-3)
+    wire.mark()
+    true(wire.transfer(client, server, 400_000), "arrives")
+    wire.run(5e-3)
+    sent = data(wire.from_a())
+    equal(len({p.seq for p in sent}), len(sent), "packets of data, each once")
+    return len(sent), len({label(p) for p in sent}), {label(p) for p in wire.from_a() if not p.len}
+
+
+@case("over IPv6 each packet of data has a flow label of its own; paths reorder them: no repair",
+      late=(0.02, 0.3))
+def sprayed(late):
+    with wires(version=6) as wire:
+        client, server = wire.connect()
+
+        def rule(p):
+            p.late = random.uniform(0, late * RTT) if p.len else 0
+        wire.rule = rule
+        count, of_data, others = labels(wire, client, server)
+        within(of_data, 0.99 * count, count, "flow labels of data")
+        equal(len(others), 1, "flow labels of requests and ACKs")
+        no_timer(wire)
+
+
+@case("a socket with a flow label, or without automatic labels, and aeolus_ndp: one path",
+      how=("IPV6_AUTOFLOWLABEL", "auto_flowlabels", "aeolus_ndp"))
+def unsprayed(how):
+    with wires(version=6, cc="aeolus_ndp" if how == "aeolus_ndp" else "ndp") as wire:
+        if how == "auto_flowlabels":
+            wire.a.sysctl("net.ipv6.auto_flowlabels", 0)
+        client, server = wire.connect()
+        if how == "IPV6_AUTOFLOWLABEL":
+            client.setsockopt(socket.IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0)
+        _, of_data, others = labels(wire, client, server)
+        equal((of_data, len(others)), (1, 1), "flow labels of data, of other packets")
 
 
 @case("tracepoints of requests, pulls, trimmed packets and reports have the values of the wire")

@@ -109,6 +109,8 @@ def add_arguments(add):
         help="interval of samples of all queues, for percentiles (0us: no samples)")
     segments.add_argument(add)
     inventory.add_arguments(add, "--topology, --hosts, --rate, --delay")
+    add("--labels", action="store_true",
+        help="switches select the path by the flow label, with --ipv6 (by the client's port)")
     add("--tcp-info", action="store_true",
         help="report the senders' estimates after each flow: the RTT, and the RTO computed from it")
     add("--red", type=units.size_or_auto,
@@ -160,6 +162,8 @@ def wrong(args):
         return message
     if message := topologies.settle(args):
         return message
+    if args.labels and not args.ipv6:
+        return "--labels: with --ipv6"
     if args.uplinks and (args.topology != "leaf-spine" or args.uplinks > args.spines):
         return "--uplinks: of a leaf-spine, at most --spines"
     if args.senders is None:
@@ -263,7 +267,7 @@ def _port(args, cc):
 def configure(args):
     """(configuration, jobs).  A run's time is proportional to its bytes."""
     keys = ("topology hosts leaves spines uplinks k workload background foreground incasts senders"
-            " each bytes request drain look tcp_info pause segments").split()
+            " each bytes request drain look tcp_info pause segments labels").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(symmetric=True, rate=args.rate)
     if not args.foreground and args.background:

@@ -38,7 +38,8 @@ uplinks it selects one by the client's port (ECMP): rules map each of SLICES ran
 uplink.  So a flow's path is known, and the same on every kernel, unlike with multipath routes.
 `symmetric`: all switches of a tier map alike, so that both directions of a connection take the same
 path, as ExpressPass requires (SIGCOMM 2017, §3.1).  Otherwise each switch maps differently, so a
-packet that was deflected down takes another uplink.
+packet that was deflected down takes another uplink.  `labels`: switches select by a hash of IPv6's
+flow label and addresses instead (Linux's multipath routes).
 """
 
 import collections
@@ -107,7 +108,7 @@ class Network:
     """The namespaces, their links and queues, for one configuration.
 
     config: topology and its parameters, rate (bit/s), delay (ns, of a link), rto_min (ns), ipv6;
-    and optionally symmetric, tso, nic_delay (ns), sysctls (of the hosts), base (the hosts' TCP:
+    and optionally symmetric, labels, tso, nic_delay (ns), sysctls (of the hosts), base (the hosts' TCP:
     linux or paper), pause (the switches' ports may pause their upstream ports), nic_ecn (bytes in a
     paused NIC above which it marks).
     """
@@ -382,6 +383,9 @@ class Network:
                       f" table {_FIRST_TABLE + i}"]
         if not ways:
             return lines
+        if self.config.get("labels"):
+            hops = [f"nexthop via {link.above_address} dev {link.below_dev}" for link in ways]
+            return lines + [f"route add default {' '.join(hops)}"]
         # First the routes down; then a rule for each slice and direction.
         lines += ["rule add pref 10 lookup main"]
         if len(ways) == 1:
