@@ -667,6 +667,9 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 
 	if (seg->words >= 3 && again && !probe)
 		rd_resync(rs, seq, received);
+	/* The host's queue may send later requests first, as the probe follows its burst. */
+	if (probe && seg->words >= 3 && before(seq, rs->seen))
+		return;
 	/* Drop a request that reports credits that the sender cannot have. */
 	if (seg->words < 3 || after(seq, rs->credit) || before(seq, rs->seen) ||
 	    received - rs->reported > seq - rs->seen + RD_WINDOW) {

@@ -200,5 +200,25 @@ def drip(version, every):
         equal(error, errno.ETIMEDOUT, "error")
 
 
+@case("requests overtake the probe, as in a host's queue: the probe is answered, and not Invalid",
+      version=(4, 6))
+def behind(version):
+    with aeolus(version=version) as wire:
+        client, server = wire.connect()
+        wire.mark()
+
+        def rule(p):
+            p.late = 5 * RTT if p.kind == PROBE else 0
+        wire.rule = rule
+        true(wire.transfer(client, server, 300_000), "all arrives")
+        wire.run(10 * RTT)
+        sent = wire.from_a()
+        probe = next(p for p in sent if p.kind == PROBE)
+        true([p for p in sent if p.kind == REQUEST and p.words[0] > probe.words[0]
+              and p.time < probe.time + 5 * RTT], "a request with a later credit arrives earlier")
+        equal(len([p for p in wire.from_b() if p.kind == PROBE_ACK]), 1, "answers")
+        equal([ns.greenlane()["Invalid"] for ns in (wire.a, wire.b)], [0, 0], "Invalid")
+
+
 if __name__ == "__main__":
     main()

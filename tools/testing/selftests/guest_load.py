@@ -28,6 +28,7 @@ SMALL = ["--hosts", "16", "--spines", "2", "--background", "60"]
 PRESSED = [*SMALL, "--incasts", "3", "--flows", "16", "--pool", "1m", "--cc", "dctcp"]
 MIXED = ["tlt_dctcp", "aeolus_xpass", "dart"]
 MIX = "+".join(MIXED)
+MANY = ["tlt_dctcp", "aeolus_dctcp", "hpcc", "dart", "aeolus_xpass", "ndp", "aeolus_ndp", "homa"]
 CONFIG = {"topology": "leaf-spine", "symmetric": True, "hosts": 24, "leaves": 4, "spines": 3,
           "k": 4, "rate": 10**10, "delay": 5000, "ipv6": False, "workload": "web-search",
           "background": 4000, "foreground": 10, "incasts": 1, "senders": 23, "each": 2,
@@ -445,6 +446,21 @@ def mixed():
     true(port["bands.0.packets"] > 1000, f"credits at the ports: {port['bands.0.packets']}")
     for name in ("EchoReceived", "CreditReceived", "ShareReceived"):
         true(counters[name] > 100, f"{name}: {counters[name]}")
+
+
+@case("all kinds of transport in one fabric at load 70: each flow completes, by its own mechanism")
+def many():
+    whole = experiment("load", "--hosts", "16", "--spines", "4", "--background", "60", "--load", "70",
+                       "--cc", "+".join(MANY))
+    row, *parts = whole["summary"]
+    equal([part["unfinished"] for part in parts], [0] * len(MANY), "unfinished")
+    within(row["rtos"], 0, 10, "RTOs of 1000 flows")
+    counters = whole["runs"][0]["counters"]["greenlane"]
+    for name in ("EchoReceived", "HpccEchoReceived", "ShareReceived", "CreditReceived",
+                 "NdpCreditReceived", "HomaCreditReceived", "ProbeAckReceived"):
+        true(counters[name] > 20, f"{name}: {counters[name]}")
+    equal([counters[name] for name in ("PeerWithout", "Fallback", "Invalid")], [0, 0, 0],
+          "PeerWithout, Fallback, Invalid")
 
 
 @case("a mix and a seed: identical results, and the flows of a single congestion control")
