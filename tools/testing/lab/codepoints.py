@@ -56,10 +56,12 @@ SPENT = Kind("spent", DSCP["spent"])
 SPENT_END = Kind("spent end", DSCP["spent_end"])
 TELEMETRY = Kind("telemetry", DSCP["protected"], 12)        # data keeps the application's DSCP
 TELEMETRY_ECHO = Kind("telemetry echo", DSCP["protected"], 13)
+TRIMMED = Kind("trimmed", DSCP["trimmed"], 11)              # a switch port has cut off its data
+REPORT = Kind("report", DSCP["trimmed"], 15)                # of a trimmed packet
 
 KINDS = (DATA, IMPORTANT, IMPORTANT_END, CLOCK, CLOCK_ECHO, CONTROL, SCHEDULED, UNSCHEDULED,
          REQUEST, CREDIT, PROBE, PROBE_ACK, SHARE, MESSAGE, MESSAGE_END, SPENT, SPENT_END,
-         TELEMETRY, TELEMETRY_ECHO)
+         TELEMETRY, TELEMETRY_ECHO, TRIMMED, REPORT)
 # Kinds by the code in the option (enum gl_code), which is ABI between hosts.
 SAYS = {kind.code: kind for kind in KINDS if kind.code}
 CODED = tuple(SAYS.values())

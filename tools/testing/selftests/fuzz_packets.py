@@ -200,7 +200,8 @@ def attack(version):
     for name in ("EchoSent", "EchoReceived", "ClockReceived", "ClockEchoSent",
                  "ClockEchoReceived", "ProbeReceived", "ProbeAckSent", "ProbeAckReceived",
                  "Invalid", "KicksOwned", "RequestReceived", "CreditReceived", "ScheduledSent",
-                 "ShareReceived", "HandshakeRemarked", "NdpUnscheduledSent"):
+                 "ShareReceived", "HandshakeRemarked", "NdpUnscheduledSent", "TrimmedReceived",
+                 "TrimReportSent", "TrimReportReceived"):
         # A debug kernel is slow, and receives fewer packets.
         few = os.environ.get("GL_ROUND") or os.environ.get("GL_DEBUG")
         true(any(end[name] for end in ends) or few, f"{name}: at least one")

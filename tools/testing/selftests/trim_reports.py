@@ -7,13 +7,13 @@
 import socket
 
 from lab import tap
-from lab.codepoints import DSCP
+from lab.codepoints import DSCP, REPORT
 from lab.net import libc, modules
 from lab.tap import case, equal, true, within
 from lab.wire.hold import hold, owned_again_and_again
 from lab.wire.hpcc import tcp_info
 from lab.wire.sockopt import cc_of, set_tos
-from lab.wire.trim import REPORT, cut, forged, reports, trims
+from lab.wire.trim import cut, forged, reports, trims
 from lab.wire.wire import MSS, Wire, pattern
 
 SSTHRESH = 76           # offset of tcpi_snd_ssthresh
@@ -341,7 +341,7 @@ def twice():
         report = []
 
         def copies(p):
-            if not p.from_a and any(p.raw[at + 4] == REPORT for at in p.options_at):
+            if not p.from_a and p.says == REPORT:
                 report.append(p)
             elif report and p.from_a and p.seq == done[0][0]:
                 for _ in range(3):

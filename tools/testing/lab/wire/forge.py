@@ -6,13 +6,14 @@ of its packets are inside a window.
 """
 import struct
 
-from lab.codepoints import (CLOCK, CREDIT, IMPORTANT, KINDS, PROBE, REQUEST, SAYS, SCHEDULED, SHARE,
-                            SHORT, dscp_of)
+from lab.codepoints import (CLOCK, CREDIT, IMPORTANT, KINDS, PROBE, REPORT, REQUEST, SAYS, SCHEDULED,
+                            SHARE, SHORT, TRIMMED, dscp_of)
 from lab.wire import packet as pkt
 from lab.wire.packet import ACK, EXID, EXPERIMENT, FIN, PSH, RST, SYN
+from lab.wire.trim import HAD_FIN
 
 OURS = KINDS * 2 + SHORT
-WORDS = {CREDIT: 1, REQUEST: 3, PROBE: 4, SHARE: 1}
+WORDS = {CREDIT: 1, REQUEST: 3, PROBE: 4, SHARE: 1, TRIMMED: 1, REPORT: 2}
 HELLOS = (IMPORTANT, SCHEDULED, SHARE)
 RETRY = 1 << 31
 URG = 0x20
@@ -45,6 +46,12 @@ def share(rng):
             *(rng.randrange(1 << 32) for _ in range(rng.randrange(5))))
 
 
+def trim(rng, kind, ack):
+    """The words of a trimmed packet, or of a report whose sender acknowledges `ack`."""
+    length = rng.choice((0, 1, 1448, 1448, 5000, 65535)) | rng.choice((0, 0, HAD_FIN))
+    return (length,) if kind == TRIMMED else (ack, length | rng.choice((0, 1, 2, 4096)) << 16)
+
+
 def words(rng, kind, said, asked):
     """A greenlane option: its words may be near the last ones (`said`), and its number that of the
     other end's last request for an answer; it may be cut, or have a wrong length."""
@@ -53,7 +60,7 @@ def words(rng, kind, said, asked):
         said = share(rng)
         count = len(said)
     data = EXID.to_bytes(2, "big") if rng.random() < 0.95 else rng.randbytes(2)
-    code = getattr(kind, "code", 0) if rng.random() < 0.9 else rng.randrange(12)
+    code = getattr(kind, "code", 0) if rng.random() < 0.9 else rng.randrange(20)
     data += code.to_bytes(1, "big") + (bytes((0, 0, asked)) if rng.random() < 0.9 else
                                      rng.randbytes(3))
     for base in (said + (0,) * count)[:count]:
@@ -187,8 +194,9 @@ class Forger:
             seq, ack = rng.randrange(1 << 32), rng.randrange(1 << 32)
         seq, ack = seq & 0xffffffff, ack & 0xffffffff
         if rng.random() < (0.8 if kind in SAYS.values() else 0.05):
-            opts = words(rng, kind, self.said.get((src, sport, dport, kind), ()),
-                         self.asked.get((dst, dport, sport), 0))
+            said = (trim(rng, kind, ack) if kind in (TRIMMED, REPORT) else
+                    self.said.get((src, sport, dport, kind), ()))
+            opts = words(rng, kind, said, self.asked.get((dst, dport, sport), 0))
             opts = (opts + options(rng, ack) if rng.random() < 0.2 else opts)[:40]
             opts += b"\1" * (-len(opts) % 4)
         else:

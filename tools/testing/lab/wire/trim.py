@@ -5,12 +5,12 @@ The wire does to a packet what a port with `trim` does: color_trim.py has the ru
 """
 import struct
 
-from lab.codepoints import DSCP
+from lab.codepoints import REPORT, TRIMMED
 from lab.tap import equal, true
 from lab.wire import packet as pkt
 from lab.wire.packet import FIN, PSH
 
-TRIMMED, REPORT, HAD_FIN = 11, 15, 1 << 31      # codes of the option; a bit of its word
+HAD_FIN = 1 << 31       # a bit of the word of a trimmed packet
 
 
 def cut(p):
@@ -22,7 +22,7 @@ def cut(p):
     p.raw[p.ip_len + 13] = p.flags
     p.payload = b""
     del p.raw[p.ip_len + p.doff:]
-    p.set_dsfield(DSCP["trimmed"] << 2 | p.ecn)
+    p.set_dscp(TRIMMED)
     p.add_options(pkt.option(TRIMMED, word))
     return True
 
@@ -49,8 +49,8 @@ def reports(wire):
     found = []
     for p in wire.from_b():
         for at in p.options_at:
-            if p.raw[at + 4] == REPORT:
-                equal(p.dscp, DSCP["trimmed"], "DSCP of a report")
+            if p.raw[at + 4] == REPORT.code:
+                equal(p.dscp, REPORT.dscp, "DSCP of a report")
                 seq, word = struct.unpack_from("!II", p.raw, at + 8)
                 found.append((seq, word & 0xffff))      # above: the number, for ndp
     return found
@@ -64,13 +64,13 @@ def forged(wire, client, server):
     data, ack = [p for p in wire.from_a() if p.len][-1], wire.from_b()[-1]
 
     def report(seq, length, to=wire.a, **change):
-        fields = {"seq": ack.seq, "ack": ack.ack, "dscp": DSCP["trimmed"], **change}
+        fields = {"seq": ack.seq, "ack": ack.ack, "dscp": REPORT, **change}
         option = pkt.option(REPORT, seq, length)
         wire.inject(to, pkt.make(wire.version, wire.address(wire.b), wire.address(wire.a), ack.sport,
                                  ack.dport, window=ack.window, options=option, **fields))
 
     def trimmed(seq, word, **change):
-        fields = {"ack": data.ack, "dscp": DSCP["trimmed"], **change}
+        fields = {"ack": data.ack, "dscp": TRIMMED, **change}
         option = pkt.option(TRIMMED, word)
         wire.inject(wire.b, pkt.make(wire.version, wire.address(wire.a), wire.address(wire.b),
                                      data.sport, data.dport, seq, window=data.window, options=option,
