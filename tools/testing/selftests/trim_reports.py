@@ -17,9 +17,9 @@ from lab.wire.trim import cut, forged, reports, trims
 from lab.wire.wire import MSS, Wire, pattern
 
 SSTHRESH = 76           # offset of tcpi_snd_ssthresh
-CCS = ("reno", "cubic", "dctcp", "tlt_reno", "tlt_cubic", "tlt_dctcp", "xpass", "aeolus_xpass",
-       "dcqcn", "tlt_dcqcn", "dart", "tlt_dart", "timely", "hpcc", "tlt_hpcc", "ndp", "homa",
-       "aeolus_homa", "aeolus_ndp", "aeolus_dctcp")
+CCS = ("reno", "cubic", "dctcp", "bbr", "tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_bbr", "xpass",
+       "aeolus_xpass", "dcqcn", "tlt_dcqcn", "dart", "tlt_dart", "timely", "hpcc", "tlt_hpcc", "ndp",
+       "homa", "aeolus_homa", "aeolus_ndp", "aeolus_reno", "aeolus_cubic", "aeolus_dctcp")
 
 
 def wires(cc="reno", **options):

@@ -28,13 +28,14 @@ def cut(p):
 
 
 def trims(wire, *which):
-    """The wire trims these packets with data, numbered from 0 in the order in which a sends them.
-    Returns the list of them: (seq, length)."""
+    """The wire trims these packets with data, numbered from 0 in the order in which a sends them.  A
+    byte that a transport repeats to get an answer has no number.  Returns the list of them: (seq,
+    length)."""
     done, count = [], 0
 
     def rule(p):
         nonlocal count
-        if p.from_a and p.len:
+        if p.from_a and p.len > 1:
             if count in which:
                 done.append((p.seq, p.len))
                 cut(p)
