@@ -323,6 +323,22 @@ def overtaken(version):
               "pulls that count, Invalid")
 
 
+@case("a request is lost: the sender repeats it, without a timer of TCP's", version=(4, 6))
+def lost_request(version):
+    packets = 20
+    with wires(version=version) as wire:
+        client, server = wire.connect()
+        sockopt(client, GREENLANE_BDP, MSS[version])
+        wire.mark()
+        end = time.monotonic() + 2 * RTT
+        wire.rule = lambda p: p.says == REQUEST and p.time < end
+        true(wire.transfer(client, server, packets * MSS[version], 10 * RTT), "arrives in ten round trips")
+        equal(len(data(wire.from_a())), packets, "packets, each once")
+        asked = [p for p in wire.from_a() if p.says == REQUEST]
+        true(asked[0].dropped and not asked[-1].dropped, "a request is lost, and a later one is not")
+        no_timer(wire, retried=(1, 0))
+
+
 @case("a report is lost: its packet is repaired, too, without an RTO, and no request is repeated",
       version=(4, 6), which=(1, 5, 12))
 def lost_report(version, which):

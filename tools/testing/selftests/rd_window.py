@@ -9,17 +9,17 @@ import socket
 import time
 
 from lab import tap
-from lab.codepoints import REQUEST
+from lab.codepoints import CREDIT, REQUEST
 from lab.net import modules
-from lab.tap import case, equal, true, within
+from lab.tap import case, equal, true, using, within
 from lab.wire import xpass
-from lab.wire.attack import Attacker
+from lab.wire.attack import OFF_PATH, Attacker
 from lab.wire.hold import hold
-from lab.wire.packet import option
+from lab.wire.packet import data, option
 from lab.wire.sockopt import abort, info
 from lab.wire.window import (ALONE, HOLD, RTT, WINDOW, drop, innocent, is_grant, lose, small,
                              started, wires)
-from lab.wire.wire import Wire, pattern
+from lab.wire.wire import MSS, Wire, pattern
 
 CCS = ("homa", "ndp")
 
@@ -397,6 +397,120 @@ def lost_grants(cc, size):
         true(wire.transfer(*pair, size), "arrives")
         # A later pull permits the same packets.
         within(time.monotonic() - began, (5 if cc == "homa" else 2) * RTT, 7 * RTT, "time, s")
+
+
+@case("a stop is lost: others have the whole link soon, and its sender another window", cc=CCS,
+      version=(4, 6))
+def lost_stop(cc, version):
+    with wires(cc, version=version) as wire:
+        overcommit_of(wire, cc)
+        pair, other = started(wire, 2, 300_000)
+        last, sent, stops = -(-200_000 // MSS[version]), 0, []
+
+        def rule(p):
+            nonlocal sent
+            if p.from_a and p.len:
+                sent += 1
+                # The sender requests their repair, and needs none when they have arrived.
+                p.late = 1.5 * RTT if last - 18 < sent < last - 2 else 0
+            stops.extend([p] * (p.says == REQUEST and not p.words[2] & xpass.WANT))
+            return p in stops[-1:] or is_grant(p) and sent == last
+        wire.rule = rule
+        true(wire.transfer(*pair, 200_000), "arrives")
+        wire.run(5e-3)
+        equal(len(stops), 1, "stops")
+        wire.rule = None
+        innocent(wire, other)
+        wire.run(20e-3)
+        wire.mark()
+        wire.run(0.2)
+        equal(wire.seen, [], "packets in 200 ms")
+        innocent(wire, pair)
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, TLPs")
+
+
+@case("a process does not read for long: the window closes, opens and closes, and all data arrives",
+      cc=CCS, version=(4, 6))
+def not_read(cc, version):
+    with wires(cc, version=version, rmem="4096 16384 16384") as wire:
+        client, server = wire.connect()
+        payload, got = pattern(200_000), b""
+        equal(client.send(payload), len(payload), "sent")
+        wire.run(0.5)
+        true(sum(p.len for p in wire.from_a()) < 60_000, "the window is closed")
+        for _ in range(20):
+            got += server.recv(4000)
+            wire.run(20e-3)
+        wire.run(0.5)
+        began = time.monotonic()
+        got += wire.receive(server, len(payload) - len(got), 1.0)
+        equal(got == payload, True, "bytes")
+        # 1 ms of the link, in windows.
+        within(time.monotonic() - began, 1e-3, 10e-3, "time of the rest, s")
+        within(counters(wire.a, cc)["CreditWasted"], 0, 2, "CreditWasted")
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0], "RTOs, TLPs")
+
+
+def forge(wire, pair, number, **wrong):
+    """A grant or pull in b's name; `wrong` is added to its numbers."""
+    Attacker(wire, *pair).forge(False, CREDIT, option(CREDIT, number), **wrong)
+
+
+ASKED = 60              # packets of a message before its sender requests the others
+
+
+@contextlib.contextmanager
+def waiting(cc, version):
+    """(wire, a connection whose sender waits for credits, which are lost, number of the last one)"""
+    with wires(cc, version=version) as wire:
+        (pair,) = started(wire, 1, 300_000)
+        true(wire.transfer(*pair, 100_000), "arrives")
+        wire.run(5e-3)
+        last = counters(wire.b, cc)["CreditSent"]
+        wire.rule = is_grant
+        pair[0].send(pattern(290_000)[:ASKED * MSS[version]])
+        wire.run(0.6 * RTT)
+        pair[0].send(pattern(290_000)[ASKED * MSS[version]:])
+        yield wire, pair, last
+
+
+def finish(wire, pair):
+    """The message of waiting() arrives, and others after it."""
+    wire.rule = None
+    equal(wire.receive(pair[1], 290_000, 50e-3) == pattern(290_000), True, "the bytes, within 50 ms")
+    wire.run(5e-3)
+    innocent(wire, pair)
+    equal([wire.a.netstat("TCPTimeouts"), wire.a.greenlane()["Fallback"]], [0, 0], "RTOs, Fallback")
+
+
+@using(waiting, cc=CCS, version=(4, 6))(
+    "grants and pulls from off the path, or with a wrong number: counted, nothing leaves")
+def forged_credit(wire, pair, last):
+    sent, before = len(data(wire.from_a())), wire.a.greenlane()
+    for wrong in OFF_PATH:
+        forge(wire, pair, last + 1, **wrong)
+    for number in (last, last - 1, last + (1 << 31)):
+        forge(wire, pair, number)
+    wire.run(50e-6)
+    after = wire.a.greenlane()
+    # TCP may answer a wrong number by an ACK.
+    changed = {name: after[name] - n for name, n in before.items()
+               if after[name] != n and name != "ControlSent"}
+    equal(changed, {"Invalid": len(OFF_PATH) + 3}, "counters that change")
+    equal(len(data(wire.from_a())), sent, "packets with data")
+    finish(wire, pair)
+
+
+@case("a forged grant or pull on the path: no more than the requested packets leave", cc=CCS,
+      version=(4, 6), ahead=(1, 5, 1000))
+def forged_on_path(cc, version, ahead):
+    with waiting(cc, version) as (wire, pair, last):
+        sent = len(data(wire.from_a()))
+        forge(wire, pair, last + ahead)
+        wire.run(50e-6)
+        # The unscheduled one has no request.  It is in flight, and could have been trimmed.
+        within(len(data(wire.from_a())) - sent, min(ahead, ASKED - 1), min(ahead, ASKED), "packets")
+        finish(wire, pair)
 
 
 @case("small records are granted beyond the link's time: others do not wait for it",
