@@ -4,27 +4,44 @@
 
 	a (client) ---- wire (this program, trims) ---- b (server)
 """
+import contextlib
 import socket
+import subprocess
 
 from lab import tap
-from lab.codepoints import DSCP, REPORT
+from lab.codepoints import DSCP, REPORT, TRIMMED
 from lab.net import libc, modules
+from lab.net.queue import Queue
 from lab.tap import case, equal, true, within
 from lab.wire.hold import hold, owned_again_and_again
 from lab.wire.hpcc import tcp_info
+from lab.wire.packet import Packet
 from lab.wire.sockopt import cc_of, set_tos
 from lab.wire.trim import cut, forged, reports, trims
-from lab.wire.wire import MSS, Wire, pattern
+from lab.wire.wire import IFF_NAPI, MSS, Wire, pattern
 
+MERGE = 20_000          # ns
 SSTHRESH = 76           # offset of tcpi_snd_ssthresh
 CCS = ("reno", "cubic", "dctcp", "bbr", "tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_bbr", "xpass",
        "aeolus_xpass", "dcqcn", "tlt_dcqcn", "dart", "tlt_dart", "timely", "hpcc", "tlt_hpcc", "ndp",
        "homa", "aeolus_homa", "aeolus_ndp", "aeolus_reno", "aeolus_cubic", "aeolus_dctcp")
 
 
-def wires(cc="reno", **options):
+class Merging(Wire):
+    """A wire whose hosts merge packets that arrive within MERGE (GRO)."""
+    flags = Wire.flags | IFF_NAPI
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        for ns in (self.a, self.b):
+            # ip-netns(8) mounts the namespace's /sys.
+            subprocess.run(["ip", "netns", "exec", ns.name, "sh", "-c",
+                            f"echo {MERGE} >/sys/class/net/tun0/gro_flush_timeout"], check=True)
+
+
+def wires(cc="reno", of=Wire, **options):
     """A wire whose hosts read trimmed packets."""
-    wire = Wire(**{"cc": cc, "cc_b": None, "tso": False, "rto_min": 200, **options})
+    wire = of(**{"cc": cc, "cc_b": None, "tso": False, "rto_min": 200, **options})
     modules.load("greenlane")
     for ns in (wire.a, wire.b):
         ns.sysctl("net.ipv4.greenlane_active", 1)
@@ -372,6 +389,58 @@ def owned(ends, version, cc):
         # TLT's clock may find the loss while the receiver is owned.
         if cc == "reno" or ends == "a":
             equal(reports(wire), done, "reports")
+        equal(timers(wire.a), before, "RTOs, TLPs")
+
+
+@case("a trimmed packet, or its report, waits in an NFQUEUE: one exact report, no timer",
+      version=(4, 6), cc=("reno", "ndp", "homa"),
+      where=("b prerouting", "b input", "b output", "a input"))
+def queued(version, cc, where):
+    with wires(cc, version=version) as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        before = timers(wire.a)
+        host, hook = where.split()
+        queue = Queue(getattr(wire, host), f"type filter hook {hook} priority 0;"
+                      f" {'ip' if version == 4 else 'ip6'} dscp {TRIMMED.dscp} queue num 0")
+        # No later packet reports the loss of the last one.
+        payload = pattern(20_000)
+        done = trims(wire, len(payload) // MSS[version])
+        wire.mark()
+        client.send(payload)
+        wire.run(0.1e-3)
+        held = queue.packets()
+        equal(len(held), 1, "packets in the queue")
+        equal(len(server.recv(1 << 20)), len(payload) - done[0][1], "bytes meanwhile")
+        queue.accept(held[0])
+        equal(len(wire.receive(server, done[0][1], 1e-3)), done[0][1], "bytes, within 1 ms")
+        wire.run(1e-3)
+        equal(reports(wire), done, "reports")
+        equal(counters(wire.b)[:2] + counters(wire.a)[2:], [1, 1, 1], "counters")
+        equal(timers(wire.a), before, "RTOs, TLPs")
+
+
+@case("a trimmed packet arrives between others of its flow, which GRO merges: exact reports, no timer",
+      version=(4, 6), cc=("reno", "tlt_dctcp", "ndp", "homa"), which=((3,), (3, 4, 9), (4, 7, 8, 10)))
+def merged(version, cc, which):
+    with wires(cc, Merging, version=version) as wire:
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        wire.run(5e-3)
+        before, frames = timers(wire.a), []
+        wire.mark()
+        done, payload = trims(wire, *which), pattern(20_000)
+        with wire.b, socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3)) as seen:
+            client.send(payload)
+            equal(wire.receive(server, len(payload), 5e-3), payload, "bytes, within 5 ms")
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    frames.append(Packet(seen.recv(1 << 17, socket.MSG_DONTWAIT)))
+        at = [p.says for p in frames].index(TRIMMED)
+        true(all(max(p.len for p in part) > MSS[version] for part in (frames[:at], frames[at:])),
+             "packets before and behind it are merged")
+        equal(sorted(reports(wire)), sorted(done), "reports")
+        equal(counters(wire.b)[:2] + counters(wire.a)[2:], [len(which)] * 3, "counters")
         equal(timers(wire.a), before, "RTOs, TLPs")
 
 

@@ -34,12 +34,15 @@ DELAY = 10e-6           # propagation delay of one direction, s
 READ = 256e-9           # time that the wire takes to read a packet, s: a step of the guest's clock
 MSS = {4: 1448, 6: 1428}        # MTU 1500, time stamps
 
+IFF_TUN, IFF_NAPI, IFF_NO_PI = 0x0001, 0x0010, 0x1000
+
 libc.exact_timers()
 _count = 0
 
 
 class Wire:
     """Two hosts and the wire between them."""
+    flags = IFF_TUN | IFF_NO_PI     # of the hosts' devices
 
     def __init__(self, cc="tlt_reno", cc_b=None, version=4, mtu=1500, rto_min=4,
                  tso=True, rmem=None, speed=10_000):
@@ -89,14 +92,12 @@ class Wire:
                 host.apply()
         self._batch = Batch([self._tun[self.a], self._tun[self.b]])
 
-    @staticmethod
-    def _make_tun():
+    def _make_tun(self):
         node = "/run/tun-node"
         if not os.path.exists(node):
             os.mknod(node, stat.S_IFCHR | 0o600, os.makedev(10, 200))
         fd = os.open(node, os.O_RDWR | os.O_NONBLOCK)
-        # IFF_TUN | IFF_NO_PI
-        fcntl.ioctl(fd, 0x400454ca, struct.pack("16sH22x", b"tun0", 0x1001))
+        fcntl.ioctl(fd, 0x400454ca, struct.pack("16sH22x", b"tun0", self.flags))
         return fd
 
     # --- addresses and sockets
