@@ -7,7 +7,7 @@
 	 s7 ---- p7 :  :
 
 Long flows from all hosts to one.  The test reads the queue of r's port after the flows have found
-their shares.
+their shares, and the flows' windows after that port has rebooted.
 """
 import contextlib
 import socket
@@ -18,11 +18,20 @@ from lab.net.network import Network
 from lab.net.port import shown
 from lab.tap import case, equal, need_virtual_time, true, within
 from lab.tap import main as run
+from lab.wire.hpcc import cwnd
+from lab.wire.sockopt import pacing
 
 RATE, DELAY, LIMIT = 10**10, 5000, 2_000_000
 RTT = 4 * DELAY                 # ns
 BDP = RATE * RTT // (8 * 10**9)
 SETTLE, SAMPLES, PERIOD = 5e-3, 200, 37e-6
+RTO_MIN = 10**7                 # ns
+PACKET = 1538
+
+
+def qdisc(words):
+    """A switch port's qdisc."""
+    return f"color rate {RATE}bit overhead 24 limit {LIMIT} {words}"
 
 
 @contextlib.contextmanager
@@ -31,9 +40,9 @@ def star(cc, senders, words, settings):
     modules.load_all()
     modules.allow()
     net = Network({"topology": "incast", "senders": senders, "ipv6": False, "rate": RATE,
-                   "delay": DELAY, "rto_min": 10**7, "nic_delay": 2 * DELAY})
+                   "delay": DELAY, "rto_min": RTO_MIN, "nic_delay": 2 * DELAY})
     net.build()
-    net.fresh_ports(lambda *_: [f"color rate {RATE}bit overhead 24 limit {LIMIT} {words}"])
+    net.fresh_ports(lambda *_: [qdisc(words)])
     for host in net.hosts:
         values = {"tcp_ecn": int(cc == "dctcp"), "greenlane_active": 1,
                   "tcp_congestion_control": cc, "hpcc_rate": RATE // 10**6, **settings}
@@ -146,6 +155,87 @@ def shares(flows):
 def two():
     for phase in range(5):
         equal_shares(2, 0.5, phase * 1.3e-6)
+
+
+# --- a port that reboots ------------------------------------------------------------------
+
+WORDS = f"red 270k int {RTT}ns"
+
+
+def replaced(net, wait):
+    """The port's qdisc is replaced at once: its queue, counters and time begin anew."""
+    net.fresh_ports(lambda *_: [qdisc(WORDS)], [net.port_of("r")])
+
+
+def without_qdisc(net, wait):
+    """For 50 round trips the port has neither a qdisc nor telemetry: reno."""
+    switch, dev = net.port_of("r")
+    net.ns[switch].tc(f"qdisc del dev {dev} root")
+    wait(50 * RTT / 1e9)
+    net.ns[switch].tc(f"qdisc add dev {dev} root handle 1: {qdisc(WORDS)}")
+
+
+def device_down(net, wait):
+    """For half of an RTO the device is down."""
+    switch, dev = net.port_of("r")
+    net.ns[switch].ip(f"link set {dev} down")
+    wait(RTO_MIN / 2e9)
+    net.ns[switch].ip(f"link set {dev} up")
+
+
+def timers(net):
+    """RTOs of all hosts."""
+    return sum(net.ns[host].netstat("TCPTimeouts") for host in net.hosts)
+
+
+def goes_on(net, pairs):
+    """Wait, for two RTOs at most, until each flow's data arrives; then for 50 round trips."""
+    got = [0] * len(pairs)
+    end = time.monotonic() + 2 * RTO_MIN / 1e9
+    while time.monotonic() < end and not all(got):
+        carry(pairs, RTT / 1e9, got)
+    true(all(got), f"bytes of each flow after the reboot: {got}")
+    carry(pairs, 50 * RTT / 1e9, got)
+
+
+def sane(net, pairs):
+    """The flows fill the port, whose telemetry governs them, with windows between a part of their
+    share and a BDP."""
+    number, stamped = len(pairs), the_port(net)["int"]["stamped"]
+    carry(pairs, 50 * RTT / 1e9, got := [0] * number)
+    true(sum(got) * 8 / 50 > 0.75 * RATE * RTT / 1e9, f"bytes in 50 round trips: {got}")
+    true(the_port(net)["int"]["stamped"] > stamped, "packets with the port's telemetry")
+    begun, lost = (sum(net.ns[host].greenlane()[f"HpccTelemetry{name}"] for host in net.hosts)
+                   for name in ("Begun", "Lost"))
+    equal(begun, lost, "flows that telemetry governs again, of those that had none")
+    windows = [pacing(client) * 8 / RATE for client, _ in pairs]
+    within(sum(windows), 0.75, 1.2, f"windows of all flows, BDPs: {windows}")
+    true(min(windows) * number > 0.25, f"smallest window, of {windows}")
+    most = max(cwnd(client) for client, _ in pairs)
+    within(most, 1, BDP / PACKET + 1, "largest window, packets")
+
+
+@case("a port reboots in mid-flow: only the outage costs an RTO, and windows are a BDP together",
+      cc=("hpcc", "tlt_hpcc"), number=(2, 8), reboot=(replaced, without_qdisc, device_down))
+def reboots(cc, number, reboot):
+    with star(cc, number, WORDS, {"hpcc_flows": 10}) as net:
+        with net.ns["r"]:
+            listener = socket.create_server((net.address("r"), 1000), backlog=128)
+        pairs = flows(net, listener, number)
+        carry(pairs, SETTLE, [0] * number)
+        sane(net, pairs)
+        before = timers(net)
+        reboot(net, lambda seconds: carry(pairs, seconds, [0] * number))
+        goes_on(net, pairs)
+        within(timers(net) - before, 0, number * (reboot is device_down), "RTOs by the outage")
+        before = timers(net)
+        sane(net, pairs)
+        carry(pairs, 1.5 * RTO_MIN / 1e9, [0] * number)
+        equal(timers(net) - before, 0, "RTOs afterwards")
+        listener.close()
+        for pair in pairs:
+            for s in pair:
+                s.close()
 
 
 if __name__ == "__main__":
