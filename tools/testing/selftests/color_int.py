@@ -104,6 +104,19 @@ def two_ports(version):
         way.close()
 
 
+@case("the utilisation ends at its largest value, and does not wrap", version=(4, 6))
+def largest(version):
+    # B T of 12 bytes: a packet alone is a utilisation of 88.
+    way = Way("rate 1mbit int 100us", "rate 10gbit int 80us")
+    sent = frame(version, option(COLLECT), bytes(1000))
+    at = sent.index(struct.pack("!BBH", EXPERIMENT, 8, EXID)) + 6
+    for _ in range(2):
+        got = way(sent)
+        equal(field_of(got, at), COLLECT | 32767, "field")
+        true(packet.Packet(got[14:]).checksum_ok(), "TCP's checksum")
+    way.close()
+
+
 @case("a higher utilisation of an earlier port is kept", version=(4, 6))
 def keeps(version):
     way = Way("rate 10gbit int 80us", "rate 10gbit int 80us")
