@@ -24,6 +24,13 @@
 #define RD_DOUBLINGS_MIN	5
 #define RD_ALIVE		3
 
+/* If the wait has doubled this many times on a connection that has never had a credit, after 1528
+ * round trips and at least 19 ms, a packet of data follows each repeated request.  TCP's timers
+ * would send the first after 200 ms.  Connections that start at a port which drops most credits
+ * have had one by then.
+ */
+#define RD_DOUBLINGS_DATA	7
+
 /* Period of reports if credits are cumulative: the receiver expects one in RD_SILENCE_NS. */
 #define RD_ALIVE_NS		(250ULL * NSEC_PER_USEC)
 
@@ -827,7 +834,7 @@ static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 	rd_count(rs, RD_REQUESTRETRIED, 1);
 	rs->retries += doublings < RD_DOUBLINGS_MAX;
 	rd_send_request(sk, rs, RD_AGAIN);
-	if (waiting && !rs->received && doublings >= RD_DOUBLINGS_MIN)
+	if (waiting && !rs->received && doublings >= RD_DOUBLINGS_DATA)
 		rd_send_uncredited(sk, rs);
 	return true;
 }
