@@ -7,7 +7,7 @@
 
 Behind an ipvlan or a VRF a packet passes LOCAL_OUT twice, the second time without the
 socket's lock if a qdisc between has queued it; IPsec sends it later; a tunnel encapsulates
-it.
+it.  A port may trim it, before a tunnel only.
 """
 import contextlib
 import socket
@@ -15,11 +15,12 @@ import subprocess
 import time
 
 from lab import tap
-from lab.codepoints import CONTROL
+from lab.codepoints import CONTROL, TRIMMED
 from lab.net import modules
 from lab.net.namespace import FAMILY, Namespace
+from lab.net.port import shown
 from lab.net.queue import Queue
-from lab.tap import case, equal, true, using
+from lab.tap import case, equal, true, using, within
 from lab.transports import TRANSPORTS
 from lab.wire.sockopt import YES, abort, info
 from lab.wire.wire import pattern
@@ -352,6 +353,58 @@ def dangling(version):
             queue.accept(number)
         time.sleep(0.1)
         equal(queue.packets(), [], "packets in the queue at the end")
+
+
+# --- a tunnel across ports that trim ------------------------------------------------------
+
+# Few packets wait; headers are in front of them.
+TRIMS = (f"rate 10gbit limit 1m bands 2 prio {TRIMMED.dscp} 0 trim {TRIMMED.dscp}"
+         " yellow 12112 red 12112")
+
+
+@contextlib.contextmanager
+def tunnelled(version, port, cc):
+    """(hosts, a client and its server across a VXLAN, the report of a port that trims on the device
+    `port` of the client's host)"""
+    modules.load("sch_color", "greenlane")
+    with connected(version, vxlan, cc) as (hosts, client, server):
+        for ns in (hosts.a, hosts.b):
+            ns.sysctl("net.ipv4.greenlane_active", 1)
+        deliver(client, server)
+        hosts.a.tc(f"qdisc add dev {port} root color {TRIMS}")
+        yield hosts, client, server, lambda: shown(port, hosts.a)[0]
+
+
+@using(tunnelled, version=(4, 6), cc=("reno", "dctcp", "tlt_dctcp"), port="wire")(
+    "a port cannot trim a VXLAN's packets, which are UDP: it drops them, and TCP repairs the losses")
+def outer(hosts, client, server, port):
+    for _ in range(WRITES):
+        deliver(client, server)
+    seen = port()
+    drops = sum(sum(colour["drops"].values()) for colour in seen["colors"].values())
+    true(drops > 0, "dropped packets")
+    equal([sum(colour["trims"] for colour in seen["colors"].values()), seen["trim"]["unfit_drops"],
+           hosts.b.greenlane()["TrimmedReceived"], hosts.a.greenlane()["TrimReportReceived"]],
+          [0, drops, 0, 0], "trims, unfit, TrimmedReceived, TrimReportReceived")
+
+
+@using(tunnelled, version=(4, 6), cc=("reno", "dctcp", "tlt_dctcp"), port="tunnel")(
+    "a port trims before the VXLAN encapsulates: b reads each trimmed packet, and no timer expires")
+def inner(hosts, client, server, port):
+    before = [hosts.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")]
+    for _ in range(WRITES):
+        deliver(client, server)
+    seen = port()
+    trims = sum(colour["trims"] for colour in seen["colors"].values())
+    true(trims > 20, f"trimmed packets: {trims}")
+    drops = sum(sum(colour["drops"].values()) for colour in seen["colors"].values())
+    received = hosts.b.greenlane()
+    sent = received["TrimReportSent"]
+    equal([drops, received["TrimmedReceived"], hosts.a.greenlane()["TrimReportReceived"]],
+          [0, trims, sent], "drops, TrimmedReceived, TrimReportReceived")
+    # The path has no delay: an ACK of later data may repair a loss before its report is due.
+    within(sent, 10, trims, "TrimReportSent")
+    equal([hosts.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], before, "RTOs, TLPs")
 
 
 if __name__ == "__main__":
