@@ -60,12 +60,19 @@ class Incast(Network):
         return [qdisc for qdisc in shown(dev, self.ns[switch]) if qdisc.get("root")]
 
     def pauses(self):
-        """The number of frames by which the switch has paused its neighbours; None if its ports do
-        not pause."""
+        """{"pauses": the number of frames by which the switch has paused the hosts, "paused": the
+        time for which it has, ns, in sum}; empty if its ports do not pause."""
         if not self._paused:
-            return None
+            return {}
         switch, _ = self.port_of(self.receiver)
-        return sum(qdisc.get("pause", {}).get("off", 0) for qdisc in shown(ns=self.ns[switch]))
+        return {"pauses": sum(report["off"] for report in self._pause_of(switch)),
+                # A frame may name several priorities.
+                "paused": sum(max(report["paused"].values(), default=0)
+                              for host in self.hosts for report in self._pause_of(host))}
+
+    def _pause_of(self, name):
+        """What the ports of a host or switch report about pauses."""
+        return [qdisc["pause"] for qdisc in shown(ns=self.ns[name]) if "pause" in qdisc]
 
 
 def starts(config, flows):
@@ -127,6 +134,5 @@ def run(network, config, job, load=generate, look=None):
     result["senders"] = senders.change()
     result["receiver"] = receiver.change()
     result["port"] = network.port_stats()
-    if pauses is not None:
-        result["pauses"] = network.pauses() - pauses
+    result.update((name, now - pauses[name]) for name, now in network.pauses().items())
     return result

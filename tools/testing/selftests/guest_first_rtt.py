@@ -61,13 +61,18 @@ def messages():
 def pausing(mode):
     options = ["--pause", mode] if mode else []
     reno = first_rtt("--bytes", "120k", "--rounds", "4", "--cc", "reno", *options)["reno"]
-    equal((bool(reno["pauses"]), bool(reno["drops"])), (bool(mode), not mode), "pauses, drops")
+    equal((bool(reno["pauses"]), bool(reno["paused"]), bool(reno["drops"])),
+          (bool(mode), bool(mode), not mode), "pauses, time, drops")
+    # 7 senders, 4 bursts
+    within(reno["paused"] or 0, 0, 7 * 4 * reno["max"], "paused time, ns")
+    equal([title in report.table([reno], fr.COLUMNS) for title in ("pauses", "paused ms")],
+          [bool(mode)] * 2, "columns")
     if mode:
         dcqcn = rows("fairness", "--cc", "dcqcn", "--senders", "4", "--bytes", "1m", "--together",
                      *options)["dcqcn"]
         joins = rows("converge", "--cc", "dcqcn", "--rounds", "2", "--limit", "100k", *options)["dcqcn"]
         for row in (dcqcn, joins):
-            true(row["pauses"] > 0, "the switch pauses")
+            true(row["pauses"] > 0 and row["paused"] > 0, "the switch pauses hosts")
             equal((row["drops"], row["timeouts"]), (0, 0), "drops, RTOs")
 
 

@@ -25,7 +25,7 @@ COLUMNS = (
     ("RTTs p50", "rtts_p50", "{:.2f}"), ("p90", "rtts_p90", "{:.2f}"),
     ("p99", "rtts_p99", "{:.2f}"), ("p99.9", "rtts_p99.9", "{:.2f}"),
     ("never", "never", "{}"), ("message ms", "p50", "ms"), ("old Gbit/s", "bulk_gbit", "{:.2f}"),
-    ("marks", "marks", "{}"), ("drops", "drops", "{}"), ("pauses", "pauses", "{}"), ("peak kB", "peak", "kB1"),
+    ("marks", "marks", "{}"), ("drops", "drops", "{}"), ("peak kB", "peak", "kB1"),
     ("RTOs", "timeouts", "{}"),
 )
 
@@ -75,6 +75,9 @@ def summaries(config, results):
         every = [report.summary(config, run) for run in runs]
         for name in ("marks", "drops", "timeouts", "unfinished"):
             row[name] = sum(r[name] for r in every)
+        if row["pauses"] is not None:
+            for name in ("pauses", "paused"):
+                row[name] = sum(r[name] for r in every)
         row["peak"] = max(r["peak"] for r in every)
         for name in ("bulk_gbit", "p50"):
             row[name] = sum(r[name] for r in every) / len(every)

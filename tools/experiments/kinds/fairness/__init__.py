@@ -32,7 +32,7 @@ COLUMNS = (
     ("least", "jain_least", "{:.3f}"), ("fair after RTTs", "fair", "{}"),
     ("stays", "stays", "{}"), ("of RTTs", "rtts", "{}"),
     ("of data share", "used", "{:.1%}"), ("drop red", "drops_red", "{}"),
-    ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"), ("pauses", "pauses", "{}"),
+    ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"),
     ("peak kB", "peak", "kB1"), ("RTOs", "timeouts", "{}"),
 )
 

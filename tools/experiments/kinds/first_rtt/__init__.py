@@ -29,7 +29,7 @@ COLUMNS = (
     ("max ms", "max", "ms"), ("x ideal", "ratio", "{:.2f}"),
     ("p50 %", "p50_gain", "{:+.1f}"), ("mean %", "mean_gain", "{:+.1f}"),
     ("RTOs", "timeouts", "{}"), ("drop red", "drops_red", "{}"),
-    ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"), ("pauses", "pauses", "{}"),
+    ("yellow", "drops_yellow", "{}"), ("green", "drops_green", "{}"),
     ("unsched", "unscheduled", "{}"), ("sched", "scheduled", "{}"),
     ("wasted", "wasted", "{}"),
     ("peak kB", "peak", "kB1"), ("RTT 1: peak", "queue_peak", "kB1"),

@@ -73,7 +73,7 @@ COLUMNS = (
     ("Gbit/s", "gbit", "{:.1f}"), ("RTOs/1k", "rtos", "{:.2f}"), ("probes", "probes", "{}"),
     ("drop red", "drops_red", "{}"), ("yellow", "drops_yellow", "{}"),
     ("green", "drops_green", "{}"), ("marks", "marks", "{}"), ("peak kB", "peak", "kB"),
-    ("pauses", "pauses", "{}"), ("queue p99", "queue_p99", "kB"), ("p99.9", "queue_p99.9", "kB"),
+    ("queue p99", "queue_p99", "kB"), ("p99.9", "queue_p99.9", "kB"),
     ("important", "important", "{:.1%}"), ("late us", "late", "us"), ("real s", "real_s", "{:.0f}"),
 )
 

@@ -74,7 +74,8 @@ def summary(config, result):
         "probes_repaired": tcp.get("TCPLossProbeRecovery", 0),
         "retransmitted": tcp.get("RetransSegs", 0),
         "host_drops": tcp["softnet_drops"] + tcp.get("TCPBacklogDrop", 0),
-        "pauses": result.get("pauses"), "cpu_s": result["cpu_s"], "real_s": result["real_s"],
+        "pauses": result.get("pauses"), "paused": result.get("paused"),
+        "cpu_s": result["cpu_s"], "real_s": result["real_s"],
     }
     row.update(_port(result["port"]))
     for name, percent in (("p50", 50), ("p99", 99), ("p99.9", 99.9), ("max", 100)):
@@ -100,6 +101,9 @@ COLUMNS = (
     ("important", "important", "{:.1%}"), ("cpu s", "cpu_s", "{:.1f}"),
 )
 
+# Behind the others, if ports pause: Xoff frames, and the time of all ports that they have paused.
+PAUSES = (("pauses", "pauses", "{}"), ("paused ms", "paused", "ms"))
+
 
 def _cell(row, key, form):
     value = row.get(key)
@@ -118,6 +122,8 @@ def _cell(row, key, form):
 
 def table(rows, columns=COLUMNS):
     """The rows as a text table, with an empty row between congestion controls."""
+    if any(row.get("pauses") is not None for row in rows) and PAUSES[0] not in columns:
+        columns += PAUSES
     if any("bulk_gbit" in row for row in rows):
         columns += (("bulk Gbit/s", "bulk_gbit", "{:.1f}"),)
     if any("segment_p99" in row for row in rows):
