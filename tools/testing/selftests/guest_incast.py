@@ -16,6 +16,7 @@ from experiments.ask import experiment, refused
 from experiments.kinds.incast.plot import tails
 from experiments.kinds.incast.segments import deliveries
 from experiments.plot import style
+from experiments.traffic import shares
 from lab import tap, units
 from lab.measure import capture, report
 from lab.tap import case, equal, true, within
@@ -290,6 +291,25 @@ def plot_sources():
         equal(seen[f"{cc}@measured"]["linestyle"], seen[cc]["linestyle"], f"{cc}, measured")
         equal(seen[f"{cc}@virtual"]["linestyle"], ":", f"{cc}, virtual")
     equal(len({one["color"] for one in seen.values()}), 1, "colours")
+
+
+@case("Jain's index of the flows of a crowd, of hand-made packets")
+def crowd_shares():
+    def flow(times, length=1000):
+        return [capture.Packet(1, False, length, length - 66, at, at) for at in times]
+    first, burst = [0, 5], [100, 110, 120, 130, 140, 150]
+    equal(shares.second(flow(first + burst)), flow(burst), "packets of the second burst")
+    equal(shares.indices([flow(burst), flow(burst)], 20), [1], "two equal flows")
+    # In 120 ... 139 the second flow sends a packet, in 140 ... 159 it has no packet any more.
+    equal(shares.indices([flow(range(100, 200, 10)), flow([100, 125, 141])], 20),
+          [report.jain([2, 1])], "a flow that ends")
+    equal(shares.indices([flow(burst), flow(burst, 3000)], 20), [report.jain([1, 3])],
+          "bytes, not packets")
+    # 90 % of the flows are enough, and the others do not count.
+    many = [flow(range(100, 200, 10))] * 9
+    equal(shares.indices([*many, flow([100, 110])], 20), [1] * 3, "nine of ten flows")
+    equal(shares.indices([*many, flow(range(135, 200, 10))], 20), [1] * 3, "a flow that begins late")
+    equal(shares.indices([*many[1:], flow([100, 110])], 20), [], "eight of nine flows")
 
 
 @case("deliveries() of hand-made packets")
