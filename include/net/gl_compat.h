@@ -299,6 +299,21 @@ static inline bool gl_is_bpf(const struct module *owner)
 #endif
 
 /* 6.17: a socket's owner may change while it is read */
+#if IS_ENABLED(CONFIG_IPV6)
+/* As ip6_autoflowlabel(), which modules cannot call. */
+static inline bool gl_ip6_autoflowlabel(struct net *net, const struct sock *sk)
+{
+#ifdef inet6_test_bit
+	if (inet6_test_bit(AUTOFLOWLABEL_SET, sk))
+		return inet6_test_bit(AUTOFLOWLABEL, sk);
+#else
+	if (inet6_sk(sk)->autoflowlabel_set)
+		return inet6_sk(sk)->autoflowlabel;
+#endif
+	return ip6_default_np_autolabel(net);
+}
+#endif
+
 static inline kuid_t gl_sk_uid(const struct sock *sk)
 {
 #ifdef GL_HAVE_SK_UID

@@ -398,21 +398,12 @@ static inline const struct gl_kind *rd_kind(const struct gl_sock *gs, enum rd_ki
 	return &gs->transport->protocol->kind[kind];
 }
 
-/* Is TCP's only sample of the round trip that of a handshake which was retransmitted?  The time
- * stamp of the first SYN, which a later SYN-ACK echoes, adds the timer's second.
- */
-static inline bool rd_is_retransmitted(const struct tcp_sock *tp)
-{
-	return tp->total_retrans && tp->bytes_acked <= 1;
-}
-
-/* TCP's smoothed round trip, ns; 1 ms if there is no valid sample. */
+/* TCP's smoothed round trip, ns; 1 ms if there is no sample. */
 static inline u64 rd_srtt_ns(const struct sock *sk)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u64 us = tp->srtt_us >> 3;
+	u64 us = tcp_sk(sk)->srtt_us >> 3;
 
-	return us && !rd_is_retransmitted(tp) ? us * NSEC_PER_USEC : NSEC_PER_MSEC;
+	return us ? us * NSEC_PER_USEC : NSEC_PER_MSEC;
 }
 
 /* rd_core.c */

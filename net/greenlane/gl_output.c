@@ -173,6 +173,28 @@ static void gl_out_ack(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 /* --- from TCP to IP -------------------------------------------------------- */
 
 #if IS_ENABLED(CONFIG_IPV6)
+static bool gl_is_sprayed(const struct sock *sk, const struct sk_buff *skb)
+{
+	const struct gl_sock *gs = gl_sock(sk);
+
+	return gs && gs->transport->sprays && skb->len > tcp_hdrlen(skb);
+}
+
+/* The flow label of a sprayed packet.  IP makes an automatic label of the packet's hash, by which
+ * queues and tunnels identify the connection; so the packet has another hash here only.
+ */
+static __be32 gl_spray(struct sock *sk, struct sk_buff *skb, struct flowi6 *fl6)
+{
+	u32 hash = hash_32(sk->sk_txhash + tcp_sk(sk)->data_segs_out, 32);
+	struct net *net = sock_net(sk);
+	__be32 label;
+
+	skb_set_hash(skb, hash ?: 1, PKT_HASH_TYPE_L4);
+	label = ip6_make_flowlabel(net, skb, fl6->flowlabel, gl_ip6_autoflowlabel(net, sk), fl6);
+	skb_set_hash_from_sk(skb, sk);
+	return label;
+}
+
 /* As inet6_csk_xmit(), with the DS field as an argument.  The socket has a route. */
 static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
 {
@@ -191,6 +213,8 @@ static int gl_ipv6_xmit(struct sock *sk, struct sk_buff *skb, u8 dsfield)
 	};
 	int err;
 
+	if (gl_is_sprayed(sk, skb))
+		fl6.flowlabel = gl_spray(sk, skb, &fl6);
 	rcu_read_lock();
 	skb_dst_set_noref(skb, __sk_dst_get(sk));
 	err = ip6_xmit(sk, skb, &fl6, fl6.flowi6_mark, rcu_dereference(np->opt), dsfield,
@@ -221,11 +245,6 @@ static bool gl_has_route(struct sock *sk, const struct inet_connection_sock_af_o
 	       (!tcp_ops->rebuild_header(sk) && __sk_dst_get(sk));
 }
 
-static bool gl_is_ipv6(const struct inet_connection_sock_af_ops *tcp_ops)
-{
-	return tcp_ops->queue_xmit != ip_queue_xmit;
-}
-
 /* The DS field that the application set, with TCP's ECN bits. */
 static u8 gl_app_dsfield(const struct sock *sk, bool ipv6)
 {
@@ -250,7 +269,7 @@ int gl_send(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
 	    struct sk_buff *skb, struct flowi *fl, const struct gl_kind *kind)
 {
 	const struct gl_net *gn = gl_net(sock_net(sk));
-	bool ipv6 = gl_is_ipv6(tcp_ops);
+	bool ipv6 = tcp_ops->queue_xmit != ip_queue_xmit;
 	u8 dsfield;
 
 	if (!gl_has_route(sk, tcp_ops, ipv6))
@@ -276,27 +295,14 @@ static void gl_out_refused(struct sock *sk, struct gl_sock *gs)
 		gl_kick_soon(sk, gs);
 }
 
-/* IP makes an automatic flow label of the packet's hash.  TCP's hash is the connection's; this one
- * differs with the number of segments that the connection has sent.
- */
-static void gl_spray(const struct sock *sk, struct sk_buff *skb)
-{
-	u32 hash = hash_32(sk->sk_txhash + tcp_sk(sk)->data_segs_out, 32);
-
-	skb_set_hash(skb, hash ?: 1, PKT_HASH_TYPE_L4);
-}
-
 /* Send a packet as it is.  The transport waits only for a packet that has left (on_last()).  A
  * device also refuses a packet by accepting it and dropping one (NET_XMIT_CN).
  */
 static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, const struct gl_kind *kind, const struct gl_seg *seg)
 {
-	int err;
+	int err = gl_send(sk, gs->tcp_ops, skb, fl, kind);
 
-	if (gs->transport->sprays && gl_is_ipv6(gs->tcp_ops) && seg->end_seq != seg->seq)
-		gl_spray(sk, skb);
-	err = gl_send(sk, gs->tcp_ops, skb, fl, kind);
 	if (!kind)
 		return err;
 	if (gl_was_sent(err))

@@ -33,7 +33,7 @@ u32 rd_first_bytes(struct sock *sk, const struct gl_sock *gs)
 	u32 packets = dst ? dst_metric(dst, RTAX_INITCWND) : 0;
 	u64 bytes = rs->first.bdp;
 
-	if (!packets && (tcp_min_rtt(tp) == U32_MAX || rd_is_retransmitted(tp)))
+	if (!packets && tcp_min_rtt(tp) == U32_MAX)
 		packets = TCP_INIT_CWND;
 	if (!bytes)
 		bytes = (u64)packets * tp->mss_cache;

@@ -91,15 +91,14 @@ static inline void rd_count(const struct rd_sock *rs, enum rd_counter counter, u
 	gl_count(sock_net(rs->gs.sk), rs->gs.transport->protocol, counter, n);
 }
 
-/* The round trip without queueing, which is the period of reports, ns.  TCP has no valid sample if
- * the SYN was retransmitted, or the SYN-ACK was a SYN cookie; then it is rd_srtt_ns()'s default.
+/* The round trip without queueing, which is the period of reports, ns.  TCP has no sample if the
+ * SYN was retransmitted, or the SYN-ACK was a SYN cookie; then it is rd_srtt_ns()'s default.
  */
 static inline u64 rd_rtt_ns(const struct sock *sk)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 us = tcp_min_rtt(tp);
+	u32 us = tcp_min_rtt(tcp_sk(sk));
 
-	if (us == U32_MAX || rd_is_retransmitted(tp))
+	if (us == U32_MAX)
 		return rd_srtt_ns(sk);
 	return (u64)clamp(us, 1U, (u32)USEC_PER_SEC) * NSEC_PER_USEC;
 }

@@ -24,10 +24,9 @@
 #define RD_DOUBLINGS_MIN	5
 #define RD_ALIVE		3
 
-/* If the wait has doubled this many times on a connection that has never had a credit, after 1528
- * round trips and at least 19 ms, a packet of data follows each repeated request.  TCP's timers
- * would send the first after 200 ms.  Connections that start at a port which drops most credits
- * have had one by then.
+/* If the wait has doubled this many times on a connection that has sent no data, after 1528 round
+ * trips and at least 19 ms, a packet of data follows the request: TCP's timer would send it after
+ * 200 ms.  Connections that start at a port which drops most credits have had one by then.
  */
 #define RD_DOUBLINGS_DATA	7
 
@@ -786,13 +785,11 @@ void rd_fall_back(struct sock *sk, struct rd_sock *rs)
 	gl_xmit(sk);
 }
 
-/* Send a packet without a credit.  A listener with TCP_DEFER_ACCEPT drops requests until data
- * arrives, and the ACK of a peer that sends no credits shows that the path works.
+/* Send a packet without a credit: a listener with TCP_DEFER_ACCEPT drops requests until data
+ * arrives.
  */
 static void rd_send_uncredited(struct sock *sk, struct rd_sock *rs)
 {
-	if (rs->tokens || tcp_packets_in_flight(tcp_sk(sk)))
-		return;
 	rs->spending = 1;
 	rs->tokens = 1;
 	gl_xmit(sk);
@@ -834,7 +831,7 @@ static bool rd_retry(struct sock *sk, struct rd_sock *rs)
 	rd_count(rs, RD_REQUESTRETRIED, 1);
 	rs->retries += doublings < RD_DOUBLINGS_MAX;
 	rd_send_request(sk, rs, RD_AGAIN);
-	if (waiting && !rs->received && doublings >= RD_DOUBLINGS_DATA)
+	if (waiting && !tcp_sk(sk)->data_segs_out && doublings >= RD_DOUBLINGS_DATA)
 		rd_send_uncredited(sk, rs);
 	return true;
 }

@@ -7,6 +7,7 @@
 The wire's round trip is 200 us, much longer than the guest's system calls.
 """
 import collections
+import contextlib
 import itertools
 import random
 import re
@@ -183,6 +184,28 @@ def unsprayed(how):
             client.setsockopt(socket.IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0)
         _, of_data, others = labels(wire, client, server)
         equal((of_data, len(others)), (1, 1), "flow labels of data, of other packets")
+
+
+@case("a host's fq_codel takes a sprayed connection for one: cubic beside it has half of the link")
+def fair_queue():
+    with wires(version=6, speed=1000, tso=False) as wire:
+        for words in ("root handle 1: tbf rate 1gbit burst 30k limit 20m",
+                      "parent 1:1 handle 2: fq_codel"):
+            wire.a.tc(f"qdisc add dev tun0 {words}")
+        pairs = [wire.connect(1001), wire.connect(1002, cc="cubic")]
+        got = [0, 0]
+
+        def step():
+            for number, (client, server) in enumerate(pairs):
+                with contextlib.suppress(BlockingIOError):
+                    client.send(bytes(1 << 16))
+                with contextlib.suppress(BlockingIOError):
+                    got[number] += len(server.recv(1 << 20))
+            return False
+        wire.run(30e-3, step)
+        before = list(got)
+        wire.run(50e-3, step)
+        within((got[1] - before[1]) / (sum(got) - sum(before)), 0.4, 0.6, "cubic's share")
 
 
 @case("tracepoints of requests, pulls, trimmed packets and reports have the values of the wire")

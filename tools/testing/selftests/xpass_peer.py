@@ -12,7 +12,7 @@ from lab.codepoints import CREDIT, REQUEST, SCHEDULED
 from lab.net import modules
 from lab.tap import case, equal, true, using, within
 from lab.wire import xpass
-from lab.wire.packet import ACK, SYN, data
+from lab.wire.packet import SYN, data
 from lab.wire.peer import (bleached, by_route, by_socket, exchange, fast_open, mid_handshake,
                            sends_as, syn_cookies, takes, unmarked, without_option, without_sack)
 from lab.wire.sockopt import NO, YES, cc_of, choose, info, refused, tos
@@ -299,23 +299,6 @@ def left_alone(version, event):
         equal(cc_of(client), "xpass-reno", "congestion control")
         equal(wire.a.greenlane()["Fallback"], 1, "Fallback")
         true(wire.transfer(client, server, 200_000, 0.2), "200 kB more arrive within 0.2 s")
-
-
-@case("the peer leaves unnoticed after a handshake of a second, before any data: reno", version=(4, 6),
-      event=(changed_silently, stripped))
-def left_early(version, event):
-    with Wire(cc="xpass", version=version, rto_min=200) as wire:
-        wire.rule = lambda p: p.flags & SYN and p.flags & ACK
-        listener, client = wire.listen(), wire.socket(wire.a)
-        wire.begin(client, wire.b)
-        wire.run(0.5)
-        wire.rule = None
-        wire.run(2.0)
-        server = wire.accept(listener)
-        event(wire, server)
-        true(wire.transfer(client, server, 20_000, 3.0), "data arrives within 3 s")
-        equal(cc_of(client), "xpass-reno", "congestion control")
-        equal(wire.a.netstat("TCPTimeouts"), 1, "TCPTimeouts, the SYN's included")
 
 
 @case("a listener with TCP_DEFER_ACCEPT drops requests: data follows them after 0.1 s at most", Wire,
