@@ -107,7 +107,7 @@ PROGRAMS = {"nft": "nftables", "wg": "wireguard-tools", "tshark": "tshark", "bpf
             "bpftrace": "bpftrace", "rpm": "rpm"}
 # {package that few tests need: those}
 FEW = {
-    "nftables": ["smp_churn.py", "smp_unload.py", "tlt_devices.py"],
+    "nftables": ["smp_churn.py", "smp_unload.py", "tlt_devices.py", "trim_reports.py"],
     "wireguard-tools": ["tlt_devices.py"],
     "tshark": ["color_pause.py"],
     "bpftool": ["guest_install.py", "install_autoload.py", "install_export.py",
