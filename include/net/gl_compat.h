@@ -298,9 +298,8 @@ static inline bool gl_is_bpf(const struct module *owner)
 #define WQ_PERCPU	0
 #endif
 
-/* 6.17: a socket's owner may change while it is read */
 #if IS_ENABLED(CONFIG_IPV6)
-/* As ip6_autoflowlabel(), which modules cannot call. */
+/* As ip6_autoflowlabel(), which modules cannot call.  6.6: these options are flags of a socket */
 static inline bool gl_ip6_autoflowlabel(struct net *net, const struct sock *sk)
 {
 #ifdef inet6_test_bit
@@ -314,6 +313,7 @@ static inline bool gl_ip6_autoflowlabel(struct net *net, const struct sock *sk)
 }
 #endif
 
+/* 6.17: a socket's owner may change while it is read */
 static inline kuid_t gl_sk_uid(const struct sock *sk)
 {
 #ifdef GL_HAVE_SK_UID

@@ -16,17 +16,15 @@ or 0, with which the next fan-in finds the queue of the previous one.
 import collections
 import json
 import random
-import resource
 import selectors
 import socket
 import sys
 import time
 
-from experiments.traffic.incast import Incast
+from experiments.traffic.incast import built
 from lab.measure import report
 from lab.measure.counters import Counters
-from lab.net import hosts, modules
-from lab.net.libc import exact_timers
+from lab.net import hosts
 from lab.wire.sockopt import choose
 
 CROWD = 1000
@@ -145,11 +143,7 @@ def run(network, seed, cc="tlt_dctcp"):
 
 def build():
     """The network, with its hosts set up."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (65536, 65536))
-    exact_timers()
-    modules.load_all()
-    network = Incast(CONFIG)
-    network.build()
+    network = built(CONFIG)
     hosts.settle(network, CONFIG, "tlt_dctcp")
     return network
 

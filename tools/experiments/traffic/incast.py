@@ -13,13 +13,15 @@ the base round-trip time is 4 D.  In a paused fabric the links have the delay (n
 import json
 import pathlib
 import random
+import resource
 import subprocess
 import tempfile
 
 from lab import units
 from lab.measure.capture import Capture
 from lab.measure.counters import Counters
-from lab.net import hosts
+from lab.net import hosts, modules
+from lab.net.libc import exact_timers
 from lab.net.network import Network
 from lab.net.port import pausing, shown
 from lab.net.topology import RECEIVER
@@ -73,6 +75,16 @@ class Incast(Network):
     def _pause_of(self, name):
         """What the ports of a host or switch report about pauses."""
         return [qdisc["pause"] for qdisc in shown(ns=self.ns[name]) if "pause" in qdisc]
+
+
+def built(config):
+    """The network, in a guest whose program has a socket for each of thousands of flows."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (65536, 65536))
+    exact_timers()
+    modules.load_all()
+    network = Incast(config)
+    network.build()
+    return network
 
 
 def starts(config, flows):

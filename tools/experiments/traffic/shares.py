@@ -14,14 +14,11 @@ before and after it.
 """
 
 import collections
-import resource
 import sys
 
-from experiments.traffic.incast import Incast, run
+from experiments.traffic.incast import built, run
 from lab.measure import report
 from lab.measure.capture import Ends
-from lab.net import modules
-from lab.net.libc import exact_timers
 
 CYCLES, ALIVE, PACKET = 10, 0.9, 1538
 CONFIG = {
@@ -70,11 +67,7 @@ def measure(network, flows, cc):
 
 def main():
     """The table."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (65536, 65536))
-    exact_timers()
-    modules.load_all()
-    network = Incast(CONFIG)
-    network.build()
+    network = built(CONFIG)
     for cc in sys.argv[2:]:
         row = measure(network, int(sys.argv[1]), cc)
         print(*(f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}"

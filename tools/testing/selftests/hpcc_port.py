@@ -183,11 +183,6 @@ def device_down(net, wait):
     net.ns[switch].ip(f"link set {dev} up")
 
 
-def timers(net):
-    """RTOs of all hosts."""
-    return sum(net.ns[host].netstat("TCPTimeouts") for host in net.hosts)
-
-
 def goes_on(net, pairs):
     """Wait, for two RTOs at most, until each flow's data arrives; then for 50 round trips."""
     got = [0] * len(pairs)
@@ -205,9 +200,7 @@ def sane(net, pairs):
     carry(pairs, 50 * RTT / 1e9, got := [0] * number)
     true(sum(got) * 8 / 50 > 0.75 * RATE * RTT / 1e9, f"bytes in 50 round trips: {got}")
     true(the_port(net)["int"]["stamped"] > stamped, "packets with the port's telemetry")
-    begun, lost = (sum(net.ns[host].greenlane()[f"HpccTelemetry{name}"] for host in net.hosts)
-                   for name in ("Begun", "Lost"))
-    equal(begun, lost, "flows that telemetry governs again, of those that had none")
+    equal(net.counters("HpccTelemetryBegun"), net.counters("HpccTelemetryLost"), "flows that telemetry governs again, of those that had none")
     windows = [pacing(client) * 8 / RATE for client, _ in pairs]
     within(sum(windows), 0.75, 1.2, f"windows of all flows, BDPs: {windows}")
     true(min(windows) * number > 0.25, f"smallest window, of {windows}")
@@ -224,14 +217,14 @@ def reboots(cc, number, reboot):
         pairs = flows(net, listener, number)
         carry(pairs, SETTLE, [0] * number)
         sane(net, pairs)
-        before = timers(net)
+        before = net.counters("TCPTimeouts")
         reboot(net, lambda seconds: carry(pairs, seconds, [0] * number))
         goes_on(net, pairs)
-        within(timers(net) - before, 0, number * (reboot is device_down), "RTOs by the outage")
-        before = timers(net)
+        within(net.counters("TCPTimeouts") - before, 0, number * (reboot is device_down), "RTOs by the outage")
+        before = net.counters("TCPTimeouts")
         sane(net, pairs)
         carry(pairs, 1.5 * RTO_MIN / 1e9, [0] * number)
-        equal(timers(net) - before, 0, "RTOs afterwards")
+        equal(net.counters("TCPTimeouts") - before, 0, "RTOs afterwards")
         listener.close()
         for pair in pairs:
             for s in pair:

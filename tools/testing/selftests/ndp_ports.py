@@ -145,7 +145,7 @@ def sprayed():
         # By chance 30 more or fewer of 1230 (a standard deviation); four of them are 0.82.
         within(min(sent) / max(sent), 0.82, 1, f"packets of the uplinks: {sent}, minimum by maximum")
     for name in ("TCPTimeouts", "TCPLossProbes"):
-        equal(sum(net.ns[host].netstat(name) for host in net.hosts), 0, name)
+        equal(net.counters(name), 0, name)
     abort(*(end for flow in flows for end in flow))
     net.remove()
 

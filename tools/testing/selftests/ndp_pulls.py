@@ -10,13 +10,12 @@ import collections
 import contextlib
 import itertools
 import random
-import re
 import socket
 import time
 
 from lab import tap
 from lab.codepoints import CREDIT, PROBE, PROBE_ACK, REQUEST, SCHEDULED, UNSCHEDULED
-from lab.net.trace import traced
+from lab.net.trace import fired, traced
 from lab.tap import case, equal, true, within
 from lab.wire import window, xpass
 from lab.wire.attack import Attacker
@@ -218,17 +217,12 @@ def tracepoints():
         true(wire.transfer(client, server, 60 * mss), "arrives")
         wire.run(5e-3)
         sent, came = ndp(wire.a), ndp(wire.b)
-
-    def fired(name):
-        """(seq, value) of an event, in its order."""
-        return [tuple(map(int, re.search(r"seq=(\d+) value=(\d+)", line).groups()))
-                for line in lines if f" greenlane_{name}:" in line]
     for name in ("trimmed", "reported"):
-        equal(fired(name), lost, name)
-    equal([n for n, _ in fired("credit")], list(range(1, came["CreditSent"] + 1)),
+        equal(fired(lines, name), lost, name)
+    equal([number for number, _ in fired(lines, "credit")], list(range(1, came["CreditSent"] + 1)),
           "numbers of the pulls")
-    equal(fired("credited"), fired("credit"), "pulls that arrived")
-    equal((sent["CreditReceived"], len(fired("request"))), (42, came["RequestReceived"]),
+    equal(fired(lines, "credited"), fired(lines, "credit"), "pulls that arrived")
+    equal((sent["CreditReceived"], len(fired(lines, "request"))), (42, came["RequestReceived"]),
           "pulls, requests")
 
 

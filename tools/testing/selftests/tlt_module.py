@@ -13,7 +13,7 @@ import time
 from lab import tap
 from lab.codepoints import CLOCK, DATA, IMPORTANT
 from lab.net import libc, modules
-from lab.net.trace import traced
+from lab.net.trace import fired, traced
 from lab.tap import case, equal, true
 from lab.wire.packet import SYN
 from lab.wire.sockopt import TCP_CONGESTION, info
@@ -200,16 +200,12 @@ def tracepoints():
         echoes = [info(s)["echoes"] for s in (client, server)]
         # And a connection to a server without TLT.
         wire.connect(2000, listener=wire.listen(2000, cc="reno"))
-
-    def fired(name):
-        return [line for line in lines if f" greenlane_{name}:" in line]
     for p in important:
-        true(any(f"seq={p.end} " in line for line in fired("important")),
+        true(p.end in [end for end, _ in fired(lines, "important")],
              f"important, end {p.end}, is traced")
-    equal(len([line for line in fired("clock") if line.endswith("value=1")]) >= len(clocks),
-          True, "clocks are traced")
-    equal([name for name in OF_TLT if not fired(name)], [], "tracepoints that have not fired")
-    equal(len(fired("echo")), sum(echoes), "echoes are traced")
+    true([size for _, size in fired(lines, "clock")].count(1) >= len(clocks), "clocks are traced")
+    equal([name for name in OF_TLT if not fired(lines, name)], [], "tracepoints that have not fired")
+    equal(len(fired(lines, "echo")), sum(echoes), "echoes are traced")
 
 
 @case("a namespace has counters of its own, which agree with the packets on the wire", connected)

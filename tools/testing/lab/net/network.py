@@ -269,6 +269,13 @@ class Network:
                 lines += [_added(dev, one) for one in below]
             self.ns[switch].tc(*lines)
 
+    def counters(self, name):
+        """The sum over all hosts of a counter of greenlane or, if it begins with TCP, of TCP."""
+        hosts = [self.ns[host] for host in self.hosts]
+        if name.startswith("TCP"):
+            return sum(ns.netstat(name) for ns in hosts)
+        return sum(ns.greenlane()[name] for ns in hosts)
+
     def remove(self):
         """Remove all namespaces, and with them the devices."""
         for ns in [*self.ns.values()] + [self.wires] * self._paused:

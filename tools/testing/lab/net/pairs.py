@@ -60,13 +60,6 @@ class Pairs(Network):
         server.setblocking(False)
         return client, server
 
-    def counters(self, name):
-        """The sum over all hosts of a counter of greenlane or, if it begins with TCP, of TCP."""
-        hosts = [self.ns[host] for host in HOSTS]
-        if name.startswith("TCP"):
-            return sum(ns.netstat(name) for ns in hosts)
-        return sum(ns.greenlane()[name] for ns in hosts)
-
 
 @contextlib.contextmanager
 def network(towards_b, towards_a, version=4, cc="xpass"):

@@ -2,6 +2,7 @@
 """Trace events of the kernel."""
 import contextlib
 import pathlib
+import re
 import subprocess
 
 from lab.tap import Skip
@@ -37,3 +38,9 @@ def traced(event):
         text = (TOP / "trace").read_text(encoding="utf-8")
         lines += [line for line in text.splitlines()
                   if any(f" {one}:" in line for one in ([name] if name else present))]
+
+
+def fired(lines, event):
+    """(seq, value) of each record of an event of greenlane, in their order."""
+    return [tuple(map(int, re.search(r"seq=(\d+) value=(\d+)", line).groups()))
+            for line in lines if f" greenlane_{event}:" in line]
