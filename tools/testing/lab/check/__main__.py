@@ -42,6 +42,9 @@ SELFTESTS = TOP / "tools/testing/selftests"
 # processors, takes 500.
 SLOW = 900
 
+# Rows of each failure that the end of the output repeats.
+AGAIN = 3
+
 # Time limit of a file of tests that starts guests, in seconds.  The longest is
 # guest_install.py: 500 on an idle machine, 900 beside other work.
 HOST_LIMIT = 1500
@@ -349,21 +352,25 @@ class Queue:
 
 
 def await_all(running):
-    """The sum of all outcomes.  Meanwhile, prints the name of each test that runs longer than SLOW:
-    if this program is stopped at a time limit, its output shows which test was slow.
+    """(the sum of all outcomes, {name of a failed test: reasons}).  Meanwhile, prints the name of each
+    test that runs longer than SLOW: if this program is stopped at a time limit, its output shows
+    which test was slow.
     """
-    total, began, waiting = tap.Outcome(), {}, set(running)
+    total, failed, began, waiting = tap.Outcome(), {}, {}, set(running)
     while waiting:
         done, waiting = concurrent.futures.wait(waiting, timeout=5)
         for future in done:
-            total.add(future.result())
+            outcome = future.result()
+            total.add(outcome)
+            if outcome.failed:
+                failed[running[future][0]] = outcome.reasons
         now = time.monotonic()
         for future in waiting:
             if future.running() and now - began.setdefault(future, now) > SLOW:
                 with _print_lock:
                     print(f"...  {running[future][0]} still runs after {SLOW} s", flush=True)
                 began[future] = float("inf")
-    return total
+    return total, failed
 
 
 def names_for(config, on_host):
@@ -461,10 +468,12 @@ def main():
             for test in tests_for(config, of, args.all or args.full, args.phase):
                 queue.put(*test)
         try:
-            total = await_all(queue.running)
+            total, failed = await_all(queue.running)
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             return 130
+    for name, reasons in sorted(failed.items()):    # again, where the reader of a long log looks
+        print(*[f"FAIL {name}"] + reasons[:AGAIN], sep="\n       ")
     skipped = f", {total.skipped} skipped" if total.skipped else ""
     print(f"{total.passed} passed, {total.failed} failed{skipped}")
     return 1 if total.failed else 0
