@@ -32,9 +32,11 @@ struct rd_sock;
 /* The TCP header of a credit, with an option of one word. */
 #define RD_CREDIT_HLEN		(sizeof(struct tcphdr) + GL_OPT_LEN(1))
 
-/* Bits of a credit's second word, if it is a grant: the level of the data that it permits,
- * rd_level(). 0 is the least urgent.
+/* Bits of a credit's second word.  Request accepted: no credit, the first word is the last credit
+ * sent.  The receiver has many senders, so that the credit is far away.
  */
+#define RD_ACCEPTED		0x80000000
+/* If it is a grant: the level of the data that it permits, rd_level(). 0 is the least urgent. */
 #define RD_LEVEL		GENMASK(28, 27)
 
 /* The kinds of packets of a receiver-driven transport.  The table of its protocol begins with

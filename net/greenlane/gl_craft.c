@@ -26,6 +26,7 @@ static void gl_repeat_fill(const struct sock *sk, struct sk_buff *repeat, u32 mo
 	offset = tcp_sk(sk)->snd_una - TCP_SKB_CB(skb)->seq;
 	if (offset >= skb->len)
 		return;
+	skb_copy_decrypted(repeat, skb);
 	do {
 		n = min(skb->len - offset, most);
 		if (skb_copy_bits(skb, offset, skb_tail_pointer(repeat), n))
@@ -34,7 +35,8 @@ static void gl_repeat_fill(const struct sock *sk, struct sk_buff *repeat, u32 mo
 		most -= n;
 		offset = 0;
 		skb = skb_rb_next(skb);
-	} while (most && skb && !(TCP_SKB_CB(skb)->sacked & TCPCB_SACKED_ACKED));
+	} while (most && skb && !(TCP_SKB_CB(skb)->sacked & TCPCB_SACKED_ACKED) &&
+		 !skb_cmp_decrypted(repeat, skb));
 }
 
 /* @departs: TCP's clock, ns */
@@ -148,8 +150,7 @@ int gl_send_repeat(struct sock *sk, struct gl_sock *gs, const struct gl_kind *ki
 	len = gl_craft_tstamp(sk, options, departs);
 	gl_option_write(options + len / 4, kind->code, (u8)(gs->asked + 1), NULL, 0);
 	err = gl_craft_send(sk, gs->tcp_ops, kind, skb, tp->snd_una, options, len + GL_OPT_LEN(0));
-	/* With NET_XMIT_CN the device may have queued it. */
-	if (err == NET_XMIT_SUCCESS || err == NET_XMIT_CN)
+	if (gl_was_sent(err))
 		gs->asked++;
 	return err == NET_XMIT_SUCCESS ? sent : -ENOBUFS;
 }
@@ -178,8 +179,8 @@ bool gl_craft_words(struct sock *sk, const struct inet_connection_sock_af_ops *t
 	if (!skb)
 		return false;
 	gl_option_write(options, kind->code, field, word, words);
-	return gl_craft_send(sk, tcp_ops, kind, skb, tcp_sk(sk)->snd_nxt, options,
-			     GL_OPT_LEN(words)) >= 0;
+	return gl_was_sent(gl_craft_send(sk, tcp_ops, kind, skb, tcp_sk(sk)->snd_nxt, options,
+					 GL_OPT_LEN(words)));
 }
 
 /**

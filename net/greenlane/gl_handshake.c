@@ -123,14 +123,16 @@ static bool gl_synack_is_mptcp(const struct request_sock *req, const struct sk_b
 	return rsk_is_mptcp(req) && gl_option_next(tcp_hdr(skb), TCPOPT_MPTCP, NULL);
 }
 
-/* Will the child of @req run a transport with the protocol that its SYN has requested? */
+/* Will the child of @req run a transport with the protocol that its SYN has requested?  A SYN-ACK
+ * that the client has acknowledged (TCP_DEFER_ACCEPT, a full queue) was not lost for its option.
+ */
 static bool gl_synack_answers(const struct request_sock *req, const struct sk_buff *skb,
 			      const struct gl_protocol *asked)
 {
 	const struct gl_transport *t;
 
 	if (!inet_rsk(req)->sack_ok || gl_synack_is_mptcp(req, skb) || !req->rsk_listener ||
-	    req->num_timeout >= GL_SYN_TRIES)
+	    (req->num_timeout >= GL_SYN_TRIES && !inet_rsk(req)->acked))
 		return false;
 	t = gl_child_transport(req->rsk_listener, skb);
 	return t && t->protocol == asked;

@@ -146,6 +146,12 @@ enum greenlane_peer gl_first_peer(struct sock *sk);
 int gl_send(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
 	    struct sk_buff *skb, struct flowi *fl, const struct gl_kind *kind);
 
+/* Has a packet left?  With NET_XMIT_CN a device has accepted it and dropped one. */
+static inline bool gl_was_sent(int err)
+{
+	return err == NET_XMIT_SUCCESS || err == NET_XMIT_CN;
+}
+
 /* gl_room.c */
 void gl_room_take(struct sock *sk, struct gl_sock *gs);
 bool gl_room_has(struct sock *sk, struct gl_sock *gs, const struct sk_buff *skb,

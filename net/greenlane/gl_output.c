@@ -282,11 +282,6 @@ int gl_send(struct sock *sk, const struct inet_connection_sock_af_ops *tcp_ops,
 	return ipv6 ? gl_ipv6_xmit(sk, skb, dsfield) : __ip_queue_xmit(sk, skb, fl, dsfield);
 }
 
-static bool gl_was_sent(int err)
-{
-	return err == NET_XMIT_SUCCESS || err == NET_XMIT_CN;
-}
-
 static void gl_out_refused(struct sock *sk, struct gl_sock *gs)
 {
 	if (gs->transport->on_refused)
@@ -295,9 +290,7 @@ static void gl_out_refused(struct sock *sk, struct gl_sock *gs)
 		gl_kick_soon(sk, gs);
 }
 
-/* Send a packet as it is.  The transport waits only for a packet that has left (on_last()).  A
- * device also refuses a packet by accepting it and dropping one (NET_XMIT_CN).
- */
+/* Send a packet as it is.  The transport waits only for a packet that has left (on_last()). */
 static int gl_out_whole(struct sock *sk, struct gl_sock *gs, struct sk_buff *skb,
 			struct flowi *fl, const struct gl_kind *kind, const struct gl_seg *seg)
 {

@@ -33,7 +33,7 @@
  * other devices is for their drivers, and does not reach the wire.
  *
  * Context.  Drivers sleep when they read the speed, and notifiers are called with locks that
- * depend on the event: RTNL always, since 6.15 the device's own lock for some.  Since then
+ * depend on the event: RTNL always, since 6.15 the device's own lock for some.  Since 7.1
  * __ethtool_get_link_ksettings() takes that lock, for the device and for the devices below it.  So
  * a notifier only puts links that may have changed on a list, and a work item with nothing but RTNL
  * reads them.  Packets use the values that it stores (READ_ONCE()).  If a driver's speed changes

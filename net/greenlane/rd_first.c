@@ -38,8 +38,8 @@ u32 rd_first_bytes(struct sock *sk, const struct gl_sock *gs)
 	if (!bytes)
 		bytes = (u64)packets * tp->mss_cache;
 	if (!bytes)
-		bytes = (u64)rd_mbit(sk, rs) / BITS_PER_BYTE *
-			clamp(tcp_min_rtt(tp), 1U, (u32)USEC_PER_SEC);
+		bytes = (u64)rd_mbit(sk, rs) * clamp(tcp_min_rtt(tp), 1U, (u32)USEC_PER_SEC) /
+			BITS_PER_BYTE;
 	return clamp_t(u64, bytes, tp->mss_cache, (u64)RD_FIRST_MAX * tp->mss_cache);
 }
 EXPORT_SYMBOL_GPL(rd_first_bytes);

@@ -14,10 +14,6 @@
 #define RD_WAIT_MIN		(RD_RETRY_NS / 2)
 /* A sender accepts this wait at most, or a forged word would stop it for long. */
 #define RD_WAIT_MAX		(100 * NSEC_PER_MSEC)
-/* Request accepted: no credit, the first word is the last credit sent.  The receiver has many
- * senders, so that the credit is far away.
- */
-#define RD_ACCEPTED		0x80000000
 /* Credits are rare because the link has many receivers, not because credits were lost. */
 #define RD_BUSY			0x40000000
 /* With RD_ACCEPTED: this end sends no more credits.  The application has chosen another congestion

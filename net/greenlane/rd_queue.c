@@ -446,7 +446,7 @@ unsigned int rd_level(struct rd_queue *q, const struct rd_receiver *r, u64 now, 
 }
 
 /**
- * rd_alarm_set() - schedule a call of alarm()
+ * rd_alarm_set() - schedule a call of rd_alarm_expired()
  * @q: the link's queue
  * @a: the alarm, its socket locked or about to be freed; its @at is RD_NEVER at first
  * @at: expiry, ns; RD_NEVER cancels it

@@ -727,6 +727,9 @@ void rd_credited(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg)
 			rd_arm_retry(sk, rs, now);
 		return;
 	}
+	/* The peer may permit data before this end has requested, or sent, any. */
+	if (!rs->r.queue)
+		rd_follow(sk, rs);
 	rs->received += n;
 	rd_count(rs, RD_CREDITRECEIVED, n);
 	trace_greenlane_credited(sk, seg->word[0], n);

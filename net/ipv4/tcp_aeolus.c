@@ -162,12 +162,9 @@ static const struct gl_kind *aeolus_on_xmit(struct sock *sk, struct gl_sock *gs,
 	ae->unprobed = true;
 	ae->probes = 0;
 	/* rd_min_tso_segs() sends the probe when TCP tries to send again.  Make TCP
-	 * do so after this packet, or when the process releases the socket.
+	 * do so after this packet, or when the process has released the socket.
 	 */
-	if (sock_owned_by_user(sk))
-		gl_xmit_later(sk);
-	else
-		gl_kick(sk, gs);
+	gl_kick(sk, gs);
 	return rd_kind(gs, RD_UNSCHEDULED);
 }
 

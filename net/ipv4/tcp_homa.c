@@ -210,20 +210,27 @@ static const struct rd_first_rtt homa_first = {
 	.lost		= rd_first_over,
 };
 
+/* Is granted data in flight?  The bands of unscheduled data precede those of granted data. */
+static bool homa_has_granted(const struct tcp_sock *tp, const struct rd_first_burst *burst)
+{
+	return tp->retrans_out || (tp->packets_out && (before(tp->snd_una, burst->begin) ||
+						       after(tp->snd_nxt, burst->end)));
+}
+
 /* A grant selects the priority of the data that it permits (§3.4): the lowest that is free, so a
- * shorter message finds one above it.  The priority does not rise while data is in flight, which
- * would be overtaken: TCP would find it lost.
+ * shorter message finds one above it.  The priority does not rise while granted data is in flight,
+ * which would be overtaken: TCP would find it lost.
  */
 static enum gl_verdict homa_on_packet(struct sock *sk, struct gl_sock *gs,
 				      const struct gl_kind *kind, const struct gl_seg *seg)
 {
 	struct homa *homa = homa_of(gs);
-	u8 level;
+	u32 word = seg->words > 1 ? seg->word[1] : 0;
+	u8 level = FIELD_GET(RD_LEVEL, word);
 
-	if (kind == rd_kind(gs, RD_CREDIT)) {
-		level = FIELD_GET(RD_LEVEL, seg->words > 1 ? seg->word[1] : 0);
-		homa->level = tcp_sk(sk)->packets_out ? min(homa->level, level) : level;
-	}
+	if (kind == rd_kind(gs, RD_CREDIT) && !(word & RD_ACCEPTED))
+		homa->level = homa_has_granted(tcp_sk(sk), &homa->rs.first) ?
+			      min(homa->level, level) : level;
 	return rd_on_packet(sk, gs, kind, seg);
 }
 

@@ -197,7 +197,9 @@ static const struct gl_kind *ndp_on_xmit(struct sock *sk, struct gl_sock *gs,
 static void ndp_in_ack_event(struct sock *sk, u32 flags)
 {
 	rd_first_in_ack_event(sk, flags);
-	gl_rack_wait(sk);
+	/* TCP calls this for the handshake, too, whose peer may be without NDP. */
+	if (gl_sock_locked(sk))
+		gl_rack_wait(sk);
 }
 
 /* --- options ----------------------------------------------------------------- */

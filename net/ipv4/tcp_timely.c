@@ -71,7 +71,7 @@ struct timely {
  * @rtt_us: base RTT; 0 for the minimum RTT that TCP has measured for a connection
  * @segment: bytes of a completion event, in full packets
  * @burst_us: the longest burst that TCP may hand down, as time at the flow's rate
- * @flows: number of active flows
+ * @flows: number of active flows; one that TCP has aborted counts until its socket is closed
  * @sysctl: registered for the namespace's life
  */
 struct timely_net {

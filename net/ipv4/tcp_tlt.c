@@ -485,8 +485,8 @@ static void tlt_left(struct tlt *tlt, u64 us, u32 end_seq)
 #define TLT_AHEAD_MAX		15U
 
 /* For RACK a retransmission leaves @ahead us later than it does, and RACK ignores its ACK in less
- * than the minimum RTT.  So lower that by as much; not twice, unless TCP has measured another
- * minimum since.
+ * than the minimum RTT.  So lower that by as much until its ACK arrives; not twice, unless TCP has
+ * measured another minimum since.
  */
 static void tlt_lower_rtt(struct tcp_sock *tp, struct tlt *tlt, u32 ahead)
 {
@@ -502,6 +502,16 @@ static void tlt_lower_rtt(struct tcp_sock *tp, struct tlt *tlt, u32 ahead)
 	minmax_reset(&tp->rtt_min, tcp_jiffies32, rtt);
 	tlt->rtt = rtt;
 	tlt->ahead = ahead;
+}
+
+/* The retransmissions that needed the lower minimum RTT are acknowledged. */
+static void tlt_restore_rtt(struct tcp_sock *tp, struct tlt *tlt)
+{
+	u32 rtt = tcp_min_rtt(tp);
+
+	if ((u16)rtt == tlt->rtt)
+		minmax_reset(&tp->rtt_min, tcp_jiffies32, rtt + tlt->ahead);
+	tlt->ahead = 0;
 }
 
 /* TCP is about to retransmit.  tcp_skb_sent_after() orders packets by their departure in
@@ -1205,6 +1215,8 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 		tlt_crowd_leave(sk, &tlt_of(gs)->crowd);
 	if (burst)
 		tlt_burst_end(sk, burst);
+	if (tlt_of(gs)->ahead)
+		tlt_restore_rtt(tcp_sk(sk), tlt_of(gs));
 	memset_startat(tlt_of(gs), 0, imp_end);
 	if (!on)
 		gl_dupthresh_restore(sk, gs);
@@ -1378,6 +1390,8 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 	if (t->base->in_ack_event)
 		t->base->in_ack_event(sk, flags);
 	if (gs) {
+		if (tlt_of(gs)->ahead && !tcp_sk(sk)->retrans_out)
+			tlt_restore_rtt(tcp_sk(sk), tlt_of(gs));
 		tlt_acked(sk, gs);
 		gl_dupthresh_acked(sk, gs);
 		gl_assert_alive(sk, gs);

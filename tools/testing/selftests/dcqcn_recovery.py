@@ -13,9 +13,8 @@ import socket
 from lab.codepoints import CLOCK, DATA, IMPORTANT
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.dart import RATE, dart
-from lab.wire.hpcc import cwnd
 from lab.wire.packet import data
-from lab.wire.sockopt import cc_of, choose, refused
+from lab.wire.sockopt import cc_of, choose, cwnd, refused
 from lab.wire.wire import MSS, connected, pattern
 
 SACK, GO_BACK_N, IRN = 0, 1, 2

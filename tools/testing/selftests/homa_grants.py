@@ -177,6 +177,27 @@ def shortest():
         quiet(wire)
 
 
+@case("granted data of a shorter message has a higher level, also behind its unscheduled data")
+def above_unscheduled():
+    with wires() as wire:
+        pairs = started(wire, 2, 300_000)
+        for client, _ in pairs:
+            small(wire, client, 16)
+        (long, its), (short, other) = pairs
+        long.send(pattern(290_000))
+        wire.run(3 * RTT)
+        # Its first grants arrive while unscheduled data is in flight, as behind a busy link.
+        port = short.getsockname()[1]
+        lose(wire, lambda p: p.dport == port and p.says is None, range(1, 17))
+        short.send(pattern(100_000))
+        xpass.arrivals(wire, {its: 290_000, other: 100_000}, 0.1)
+        bands = [{p.dscp for p in data(of(client, wire.from_a()))} & set(SCHEDULED)
+                 for client, _ in pairs]
+        equal(bands, [{SCHEDULED[3]}, {SCHEDULED[2]}], "bands of the longer, of the shorter one")
+        equal(wire.a.netstat("TCPSACKReorder"), 0, "TCPSACKReorder")
+        quiet(wire)
+
+
 @case("a message does not rise above its own data when a longer one begins")
 def stays():
     with wires() as wire:

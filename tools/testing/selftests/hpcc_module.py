@@ -12,8 +12,8 @@ import time
 from lab.net import modules
 from lab.net.namespace import CC, Namespace
 from lab.tap import case, equal, main, true
-from lab.wire.hpcc import ONE, hpcc, mss, port
-from lab.wire.sockopt import NO, cc_of, choose, info
+from lab.wire.hpcc import ONE, hpcc, port
+from lab.wire.sockopt import NO, cc_of, choose, info, mss
 from lab.wire.wire import MSS
 
 

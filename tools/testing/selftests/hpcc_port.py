@@ -18,8 +18,7 @@ from lab.net.network import Network
 from lab.net.port import shown
 from lab.tap import case, equal, need_virtual_time, true, within
 from lab.tap import main as run
-from lab.wire.hpcc import cwnd
-from lab.wire.sockopt import pacing
+from lab.wire.sockopt import cwnd, pacing
 
 RATE, DELAY, LIMIT = 10**10, 5000, 2_000_000
 RTT = 4 * DELAY                 # ns

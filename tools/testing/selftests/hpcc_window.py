@@ -11,13 +11,13 @@ import socket
 import struct
 
 from lab.tap import case, equal, main, true, using, within
-from lab.wire.hpcc import (ACK_CODE, BDP, COLLECT, DATA_CODE, ONE, RATE, RTT, cwnd, hpcc, line, mss,
-                           option, port, raise_to, room, window)
+from lab.wire.hpcc import (ACK_CODE, BDP, COLLECT, DATA_CODE, ONE, RATE, RTT, hpcc, line, option,
+                           port, raise_to, room, window)
 from lab.wire.hold import hold, owned_again_and_again
 from lab.wire.packet import FIN, SYN, data
 from lab.wire.peer import (by_route, by_socket, exchange, fast_open, mid_handshake, mptcp,
                            simultaneous, syn_cookies, without_option, without_sack)
-from lab.wire.sockopt import YES, cc_of, choose, info, pacing, refused
+from lab.wire.sockopt import YES, cc_of, choose, cwnd, info, mss, pacing, refused
 from lab.wire.wire import MSS, connected
 
 ETA = 0.95

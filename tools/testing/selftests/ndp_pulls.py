@@ -21,7 +21,7 @@ from lab.wire import window, xpass
 from lab.wire.attack import Attacker
 from lab.wire.hold import hold
 from lab.wire.packet import data, kinds, option
-from lab.wire.sockopt import GREENLANE_BDP, cc_of, info
+from lab.wire.sockopt import GREENLANE_BDP, cc_of, info, tcp_info
 from lab.wire.sockopt import option as sockopt
 from lab.wire.trim import cut, forged, reports, trims
 from lab.wire.window import RTT
@@ -30,6 +30,7 @@ from lab.wire.wire import MSS, pattern
 MBIT = 10_000
 BDP = 250_000           # bytes, at that rate
 IPV6_AUTOFLOWLABEL = 70  # linux/in6.h
+REORD_SEEN = 220        # offset of tcpi_reord_seen
 
 
 def wires(cc="ndp", **options):
@@ -462,6 +463,15 @@ def unreported(version):
         client.send(payload)
         equal(wire.receive(server, len(payload), 0.1), payload, "bytes")
         equal([reports(wire), wire.a.netstat("TCPTimeouts")], [[], 0], "reports, RTOs")
+
+
+@case("a peer without ndp: reno's RACK has no wider window", version=(4, 6),
+      ccs=(("ndp", "cubic"), ("cubic", "ndp")))
+def own_rack(version, ccs):
+    with wires(ccs[0], cc_b=ccs[1], version=version) as wire:
+        pair = wire.connect()
+        true(wire.transfer(*pair, 50_000), "arrives")
+        equal([tcp_info(end, REORD_SEEN) for end in pair], [0, 0], "reordering that TCP has seen")
 
 
 @case("a forged trimmed packet has the receiver pull once", version=(4, 6))

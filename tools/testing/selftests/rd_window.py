@@ -72,6 +72,17 @@ def one_window(cc, version):
         within_a_window(cc, permitted(wire, cc, *started(wire, 1, 300_000), RTT))
 
 
+@case("a burst on a slow link: the bytes that it carries in a round trip", cc=CCS, mbit=(7, 15))
+def slow_link(cc, mbit):
+    with wires(cc, speed=mbit) as wire:
+        wire.delay = 50e-3
+        wire.listen()
+        client = wire.socket(wire.a)
+        wire.begin(client, wire.b)
+        wire.run(0.3)
+        within(info(client)["bdp"] / (mbit * 1e6 / 8), 0.1, 0.101, "burst, s of the link")
+
+
 @case("the handshake was late: the window covers the minimum RTT that the sender measures", cc=CCS)
 def late_handshake(cc):
     with wires(cc) as wire:
@@ -499,6 +510,21 @@ def forged_credit(wire, pair, last):
     equal(changed, {"Invalid": len(OFF_PATH) + 3}, "counters that change")
     equal(len(data(wire.from_a())), sent, "packets with data")
     finish(wire, pair)
+
+
+@case("a forged grant or pull before the first packet of data: one packet leaves", version=(4, 6),
+      cc=(*CCS, "aeolus_homa", "aeolus_ndp"))
+def forged_first(cc, version):
+    with wires(cc, version=version) as wire:
+        pair = wire.connect()
+        pair[0].send(pattern(290_000)[:100], socket.MSG_MORE)
+        forge(wire, pair, 1)
+        wire.run(50e-6)
+        equal([p.len for p in data(wire.from_a())], [100], "bytes of each packet")
+        pair[0].send(pattern(290_000)[100:])
+        equal(wire.receive(pair[1], 290_000, 50e-3) == pattern(290_000), True, "the bytes, within 50 ms")
+        equal([wire.a.netstat("TCPTimeouts"), wire.a.greenlane()["Fallback"]], [0, 0],
+              "RTOs, Fallback")
 
 
 @case("a forged grant or pull on the path: no more than the requested packets leave", cc=CCS,

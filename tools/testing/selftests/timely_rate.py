@@ -19,9 +19,8 @@ from lab.net import modules
 from lab.net.namespace import CC, Namespace
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.dart import HEADERS, RATE, RTT, line, read_all, reno_after
-from lab.wire.hpcc import cwnd
 from lab.wire.packet import SYN, data
-from lab.wire.sockopt import SO_MAX_PACING_RATE, abort, cc_of, choose, pacing, refused
+from lab.wire.sockopt import SO_MAX_PACING_RATE, abort, cc_of, choose, cwnd, pacing, refused
 from lab.wire.transcript import lose
 from lab.wire.wire import MSS, Wire, connected
 

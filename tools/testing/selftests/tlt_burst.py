@@ -8,7 +8,6 @@ The wire's round trip is 200 us, and the link has 10 Gbit/s: a bandwidth-delay p
 """
 import contextlib
 import socket
-import struct
 
 from lab.codepoints import CLOCK, DATA, IMPORTANT, UNSCHEDULED
 from lab.net import modules
@@ -16,21 +15,12 @@ from lab.tap import case, equal, main, true, using, within
 from lab.wire.aeolus import RTT, aeolus
 from lab.wire.packet import data, kinds
 from lab.wire.sockopt import (F_OFF, GREENLANE_AEOLUS, GREENLANE_BDP, GREENLANE_TLT,
-                              TCP_CONGESTION, TCP_INFO, info, option)
+                              TCP_CONGESTION, cwnd, info, option, ssthresh)
 from lab.wire.wire import MSS, connected, pattern
 
 CCS = ("aeolus_reno", "aeolus_cubic", "aeolus_dctcp")
 WINDOW = 10             # packets of TCP's first window
 INFINITE = 0x7fffffff   # ssthresh in slow start
-
-
-def cwnd(s):
-    """TCP's window, packets."""
-    return struct.unpack_from("I", s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), 80)[0]
-
-
-def ssthresh(s):
-    return struct.unpack_from("I", s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), 76)[0]
 
 
 def no_timer(wire):

@@ -338,6 +338,22 @@ def answer_lost(version, cc):
                   f"{ns.name}: PeerWithout, Fallback")
 
 
+@case("a listener with TCP_DEFER_ACCEPT, and a client that is idle for longer: both ends run the transport",
+      Wire, version=(4, 6), cc=("tlt_reno", "xpass", "dart"))
+def deferred(wire):
+    for ns in (wire.a, wire.b):
+        ns.sysctl("net.ipv4.tcp_ecn", 1)        # or dart would be reno
+    listener = wire.listen(TCP_DEFER_ACCEPT=5)
+    client = wire.socket(wire.a)
+    wire.begin(client, wire.b)
+    wire.run(9.0)
+    equal({p.says for p in wire.from_b() if p.flags & SYN}, {HELLO[wire.cc]}, "options of SYN-ACKs")
+    true(len([p for p in wire.from_b() if p.flags & SYN]) > 1, "the SYN-ACK is repeated")
+    server = wire.accept(listener)
+    equal([info(s)["peer"] for s in (client, server)], [YES, YES], "peer, of both sockets")
+    true(wire.transfer(client, server, 100_000, 5e-3), "arrives within 5 ms")
+
+
 @case("a SYN is lost: the next one has the option, too", Wire, version=(4, 6))
 def lost_once(wire):
     wire.rule = lambda p: len(wire.seen) == 1

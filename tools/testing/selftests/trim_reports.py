@@ -14,14 +14,12 @@ from lab.net import libc, modules
 from lab.net.queue import Queue
 from lab.tap import case, equal, true, within
 from lab.wire.hold import hold, owned_again_and_again
-from lab.wire.hpcc import tcp_info
 from lab.wire.packet import Packet
-from lab.wire.sockopt import cc_of, set_tos
+from lab.wire.sockopt import cc_of, set_tos, ssthresh, tcp_info
 from lab.wire.trim import cut, forged, reports, trims
 from lab.wire.wire import IFF_NAPI, MSS, Wire, pattern
 
 MERGE = 20_000          # ns
-SSTHRESH = 76           # offset of tcpi_snd_ssthresh
 CCS = ("reno", "cubic", "dctcp", "bbr", "tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_bbr", "xpass",
        "aeolus_xpass", "dcqcn", "tlt_dcqcn", "dart", "tlt_dart", "timely", "hpcc", "tlt_hpcc", "ndp",
        "homa", "aeolus_homa", "aeolus_ndp", "aeolus_reno", "aeolus_cubic", "aeolus_dctcp")
@@ -57,6 +55,18 @@ def counters(ns):
 def timers(ns):
     """Timers of TCP's that have expired."""
     return [ns.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")]
+
+
+@case("a report that the host's own queue drops is not counted", version=(4, 6))
+def refused(version):
+    with wires(version=version) as wire:
+        pair = wire.connect()
+        true(wire.transfer(*pair, 20_000), "bytes arrive")
+        trims(wire, 3)
+        wire.b.tc("qdisc add dev tun0 root pfifo limit 0")
+        pair[0].send(pattern(10 * MSS[version]))
+        wire.run(1e-3)
+        equal(counters(wire.b)[:2], [1, 0], "TrimmedReceived, TrimReportSent")
 
 
 @case("the receiver reports a trimmed packet, and the sender repeats that one", version=(4, 6), cc=CCS)
@@ -267,7 +277,7 @@ def overtaken():
         wire.rule = rule
         client.send(pattern(10 * MSS[4]))
         equal(len(wire.receive(server, 10 * MSS[4], 1e-3)), 10 * MSS[4], "bytes within 1 ms")
-        true(tcp_info(client, SSTHRESH) < 1000, "the window is reduced")
+        true(ssthresh(client) < 1000, "the window is reduced")
 
 
 @case("forged reports: nothing in flight, old, ahead, outside the windows, without the codepoint",
@@ -385,7 +395,7 @@ def owned(ends, version, cc):
         holder.join()
         equal(len(wire.receive(server, 6 * MSS[version], 3e-3)), 6 * MSS[version], "bytes within 7 ms")
         if cc == "reno":
-            true(tcp_info(client, SSTHRESH) < 1000, "the window is reduced")
+            true(ssthresh(client) < 1000, "the window is reduced")
         # TLT's clock may find the loss while the receiver is owned.
         if cc == "reno" or ends == "a":
             equal(reports(wire), done, "reports")

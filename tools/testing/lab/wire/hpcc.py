@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """A wire for HPCC, which writes telemetry into packets as switch ports do."""
 import contextlib
-import socket
-import struct
 
-from lab.wire.sockopt import TCP_INFO, pacing
+from lab.wire.sockopt import pacing
 from lab.wire.wire import MSS, Wire
 
 RATE = 1000             # Mbit/s: a full packet in 12.3 us
@@ -58,21 +56,6 @@ def room(version, mtu=1500):
 def line(version, mtu=1500):
     """Payload rate at the link rate, bytes/s."""
     return RATE * 125_000 * room(version, mtu) / (mtu + ETHERNET)
-
-
-def tcp_info(s, at):
-    """A field of struct tcp_info."""
-    return struct.unpack_from("I", s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), at)[0]
-
-
-def mss(s):
-    """TCP's MSS, with time stamps."""
-    return tcp_info(s, 16)
-
-
-def cwnd(s):
-    """TCP's window, packets."""
-    return tcp_info(s, 80)
 
 
 def window(s, version=4):

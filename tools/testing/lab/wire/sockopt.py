@@ -70,14 +70,34 @@ def sign(s, peer):
                  address + struct.pack("=BBHi80s", 0, 0, 8, 0, b"password"))
 
 
+def tcp_info(s, at, form="I"):
+    """A field of struct tcp_info."""
+    return struct.unpack_from(form, s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), at)[0]
+
+
+def mss(s):
+    """TCP's MSS, with time stamps."""
+    return tcp_info(s, 16)
+
+
+def ssthresh(s):
+    """TCP's slow start threshold, packets."""
+    return tcp_info(s, 76)
+
+
+def cwnd(s):
+    """TCP's window, packets."""
+    return tcp_info(s, 80)
+
+
 def pacing(s):
     """TCP's current pacing rate, bytes of payload/s."""
-    return struct.unpack_from("Q", s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), 104)[0]
+    return tcp_info(s, 104, "Q")
 
 
 def min_rtt(s):
     """TCP's minimum RTT, us."""
-    return struct.unpack_from("I", s.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 256), 148)[0]
+    return tcp_info(s, 148)
 
 
 def cc_of(s):
