@@ -26,6 +26,9 @@ OBJECT = ROOT / "bpf/cgroup_tlt.bpf.o"
 BPFFS = "/sys/fs/bpf"
 PROGRAM = "greenlane"       # its function in cgroup_tlt.bpf.c
 AVAILABLE = "net.ipv4.tcp_available_congestion_control"
+# The kernel initialises a cgroup's congestion control before the SYN, when ECN is not negotiated: dart
+# falls back, and the SYN advertises another one.
+NOT_HERE = "tlt_dart"
 EXIT_REFUSED = 2
 
 
@@ -164,7 +167,8 @@ def _mount_bpffs():
 def _configure(program, cc):
     """Set the congestion control of a new program."""
     # struct wanted
-    wanted = struct.pack(f"{uapi.CA_NAME_MAX}sI", cc.encode(), cc.endswith("dctcp"))
+    wanted = struct.pack(f"{uapi.CA_NAME_MAX}sI", cc.encode(),
+                         cc.endswith(transports.BY_MARKS))
     _run("bpftool", "map", "update", "id", program["map_ids"][0], "key", *("0",) * 4,
          "value", *(str(byte) for byte in wanted))
 
@@ -203,6 +207,8 @@ def _have_congestion_control(cc):
     """Load the congestion control's module, because BPF does not."""
     if cc not in transports.TLT:
         raise Refused(f"{cc} is not one of TLT's congestion controls, tlt_* and aeolus_*")
+    if cc == NOT_HERE:
+        raise Refused(f"a cgroup cannot select {cc}: use a namespace's sysctl, or a route")
     if cc in (netns.sysctl(AVAILABLE) or "").split():
         return
     with contextlib.suppress(FileNotFoundError):

@@ -9,7 +9,7 @@ import collections
 from shlex import quote
 
 from . import host, ports
-from .transports import BY_MARKS, CREDITS, FALLEN, MBIT, TRANSPORTS, kind_of, of
+from .transports import BY_MARKS, CREDITS, MBIT, TLT, TRANSPORTS, kind_of, of
 from .units import amount, duration, plural, rate
 
 _checks = []
@@ -138,17 +138,17 @@ def fell_back(look):
     found = collections.defaultdict(list)
     for connection in look["fallen"].values():
         if not of(connection["cc"]).ecn:
-            found[connection["ns"], connection["cc"]].append(connection)
-    for (ns, cc), those in sorted(found.items()):
+            found[connection["ns"], connection["cc"], connection["selected"]].append(connection)
+    for (ns, cc, selected), those in sorted(found.items()):
         counters = look["namespaces"].get(ns, {}).get("counters", {})
-        why = [text.format(cc=FALLEN[cc]) for counter, text in _WHY_FALLEN.items()
+        why = [text.format(cc=selected) for counter, text in _WHY_FALLEN.items()
                if counters.get(counter)]
         without = "credits" if kind_of(cc) == CREDITS else "telemetry"
         yield Problem(
             "fell-back", name_of(look, those[0]),
-            f"{plural(len(those), 'connection')} of {FALLEN[cc]} run {cc}, without {without}:"
+            f"{plural(len(those), 'connection')} of {selected} run {cc}, without {without}:"
             f" {_addresses(those)}.",
-            " ".join(why) or f"Select {FALLEN[cc]} before they connect, not after.")
+            " ".join(why) or f"Select {selected} before they connect, not after.")
 
 
 @_check
@@ -157,13 +157,14 @@ def rate_without_ecn(look):
     found = collections.defaultdict(list)
     for connection in look["fallen"].values():
         if of(connection["cc"]).ecn:
-            found[name_of(look, connection), connection["cc"]].append(connection)
-    for (where, cc), those in sorted(found.items()):
+            found[name_of(look, connection), connection["cc"], connection["selected"]].append(
+                connection)
+    for (where, cc, selected), those in sorted(found.items()):
         yield Problem(
             "no-ecn", where,
-            f"{plural(len(those), 'connection')} of {FALLEN[cc]} run {cc}: they did not"
+            f"{plural(len(those), 'connection')} of {selected} run {cc}: they did not"
             f" negotiate ECN with {_addresses(those)}.",
-            f"Select {FALLEN[cc]} at the listening end, too: other congestion controls there"
+            f"Select {selected} at the listening end, too: other congestion controls there"
             " refuse ECN. A client with another one must request ECN: sysctl -w"
             " net.ipv4.tcp_ecn=1.")
 
@@ -538,13 +539,15 @@ def green_drops(look):
 
 
 def _shape(port):
-    """The cure of a queue that credits fill."""
-    line = port["options"].get("rate")
+    """The cure of a queue that credits fill.  The credits of its data pass ports of the other
+    direction, so each port needs it."""
+    speed = port["options"].get("rate")
     shaped = port["options"].get("band_rate") or port["options"].get("band_pps")
-    if shaped or not line:
+    if shaped or not speed:
         return ""
-    return (" Credits permit more than the link carries: limit them to their share of it, tc qdisc"
-            f" change dev {_at(port)} color rate {8 * line}bit preset xpass.")
+    return (" Credits permit more than the link carries: limit them at each port, first at the other"
+            f" end of this link, tc qdisc replace dev DEV root color rate {8 * speed}bit preset"
+            " xpass.")
 
 
 @_check
@@ -674,19 +677,22 @@ def unsupported(look):
 
 @_check
 def without_ecn(look):
-    """tlt_dctcp that became tlt_reno."""
-    def chose_dctcp(connection):
+    """tlt_dctcp or tlt_dcqcn that became tlt_reno; aeolus_dctcp that became aeolus_reno."""
+    def chosen(connection):
         ns = look["namespaces"].get(connection["ns"], {})
-        return ns.get("cc") == "tlt_dctcp" or "tlt_dctcp" in look["pinned"]
+        return [cc for cc in (ns.get("cc"), *look["pinned"])
+                if cc in TLT and cc.endswith(BY_MARKS)
+                and connection["cc"] == f"{cc.partition('_')[0]}_reno"]
 
     for where, those in _by_namespace(
-            look, lambda c: (c["cc"] == "tlt_reno" and not c["ecn"] and c["peer"] != "no"
-                             and not _unsupported(c) and chose_dctcp(c))):
+            look, lambda c: (not c["ecn"] and c["peer"] != "no" and not _unsupported(c)
+                             and chosen(c))):
+        cc = chosen(those[0])[0]
         yield Problem(
             "no-ecn", where,
-            f"{plural(len(those), 'connection')} run tlt_reno where tlt_dctcp is selected:"
+            f"{plural(len(those), 'connection')} run {those[0]['cc']} where {cc} is selected:"
             f" they did not negotiate ECN with {_addresses(those)}.",
-            "Select tlt_dctcp at both ends, or let the client request ECN: sysctl -w"
+            f"Select {cc} at both ends, or let the client request ECN: sysctl -w"
             " net.ipv4.tcp_ecn=1.")
 
 

@@ -14,7 +14,6 @@ import tempfile
 
 from . import Refused, diagnose, look
 from .ports import COLORS
-from .transports import FALLEN
 
 # Maximum of objects of a kind.  A namespace has about 100 series and a port 30, so all together are
 # below 20,000: a tenth of what one scrape of a busy Prometheus may bring.
@@ -109,7 +108,7 @@ class Export:
             if one["ns"] in self.names:
                 self.add("greenlane_fallen_back_connections", "gauge",
                          "Open connections that run the fallback of their transport.", 1,
-                         netns=self.names[one["ns"]], transport=FALLEN[one["cc"]],
+                         netns=self.names[one["ns"]], transport=one["selected"],
                          role=one["role"])
         for key, count in self.seen["plain"].items():
             inode, cc = key.split()

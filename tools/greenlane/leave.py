@@ -106,7 +106,10 @@ def leave():
         print("unloaded: " + ", ".join(unloaded))
     if left:
         print("still loaded: " + ", ".join(left))
-        if not users:
+        blind = list(diagnose.blind(seen))
+        for problem in blind:
+            print(f"  {problem.where}: {problem.text}\n    {problem.advice}")
+        if not users and not blind:
             print("  in use by an object of no process: a closed socket that waits for its end, or"
                   " on Linux 6.1 a leaked reference of the kernel (install.rst)")
     elif not users:

@@ -14,7 +14,7 @@ import tempfile
 import time
 
 from . import Refused, host, netns, ports, rtnl, sockets
-from .transports import FALLEN, MBIT
+from .transports import FALLEN, MBIT, selected
 from .units import visible
 
 STATE = "/run/greenlane/status.json"
@@ -144,7 +144,9 @@ class Looker:
             elif "counters" in said:
                 self.seen["connections"][cookie] = {"ns": ns, "pid": pid, **said}
             elif said["cc"] in FALLEN:
-                self.seen["fallen"][cookie] = {"ns": ns, "pid": pid, **said}
+                default = self.seen["namespaces"].get(ns, {}).get("cc")
+                self.seen["fallen"][cookie] = {"ns": ns, "pid": pid, **said,
+                                               "selected": selected(said["cc"], default)}
             else:
                 key = f"{ns} {said['cc']}"
                 self.seen["plain"][key] = self.seen["plain"].get(key, 0) + 1

@@ -5,7 +5,7 @@ import textwrap
 import time
 
 from .diagnose import name_of
-from .transports import CREDITS, FALLEN, RATE, TAGS, kind_of, of
+from .transports import CREDITS, RATE, TAGS, kind_of, of
 from .units import ago, amount, rate
 
 WIDTH = 80
@@ -49,7 +49,7 @@ def transports(look):
         if not 0 < one["least"] <= connection["pacing_rate"]:
             one["least"] = connection["pacing_rate"]
     for connection in look["fallen"].values():
-        sums[name_of(look, connection), FALLEN[connection["cc"]]].update(
+        sums[name_of(look, connection), connection["selected"]].update(
             {"connections": 1, "fallback": 1})
     for key, count in look["plain"].items():
         inode, cc = key.split()

@@ -78,8 +78,8 @@ MODULES = (*LAYER, *(row.module for row in TRANSPORTS), *PORTS)
 CCS = (*(base.name for base in BASES), *(cc for row in TRANSPORTS for cc in row.ccs))
 # Congestion controls of tcp_tlt.
 TLT = next(row.ccs for row in TRANSPORTS if row.module == "tcp_tlt")
-# {fallback, as ss shows it: the congestion control that was selected}
-FALLEN = {row.fallback: row.ccs[0] for row in TRANSPORTS if row.fallback}
+# {fallback, as ss shows it: the congestion controls that have it}
+FALLEN = {row.fallback: row.ccs for row in TRANSPORTS if row.fallback}
 # The sysctls of net.ipv4 with the rate of the link, that of credits first.
 MBIT = tuple(row.mbit for row in reversed(TRANSPORTS) if row.mbit)
 # Congestion controls whose rate ECN marks reduce; TLT's forms end with these names.
@@ -90,6 +90,13 @@ def of(cc):
     """The row of a congestion control, or of a fallback; None for others."""
     return next((row for row in TRANSPORTS if cc in row.ccs),
                 next((row for row in TRANSPORTS if (cc or "").startswith(row.name)), None))
+
+
+def selected(fallback, default):
+    """The congestion control that was selected for a connection with this fallback, in a namespace
+    with this default; aeolus_* if it may be several."""
+    ccs = FALLEN[fallback]
+    return default if default in ccs else ccs[0] if len(ccs) == 1 else f"{of(fallback).name}_*"
 
 
 def kind_of(cc):

@@ -227,17 +227,18 @@ def reflected(wire):
     equal(ids(look()), [], "mistakes")
 
 
-@case("(g) dctcp without ECN: a sentence")
-def without_ecn():
+@case("(g) dctcp or dcqcn without ECN: a sentence", cc=("tlt_dctcp", "tlt_dcqcn"))
+def without_ecn(cc):
     forget()
-    with Wire(cc="tlt_cubic", cc_b="tlt_dctcp") as wire:
+    with Wire(cc="tlt_cubic", cc_b=cc) as wire:
         exchange(wire, *wire.connect())
         said = look()
         equal(ids(said), ["no-ecn"], "mistakes")
         true("10.0.0.1" in sentence(said, "no-ecn"), "the sentence names the peer")
+        true(f"run tlt_reno where {cc} is selected" in sentence(said, "no-ecn"), "and both")
         wire.a.sysctl("net.ipv4.tcp_ecn", 1)
     forget()
-    with Wire(cc="tlt_cubic", cc_b="tlt_dctcp") as wire:
+    with Wire(cc="tlt_cubic", cc_b=cc) as wire:
         wire.a.sysctl("net.ipv4.tcp_ecn", 1)
         exchange(wire, *wire.connect())
         equal(ids(look()), [], "mistakes after the remedy")
