@@ -103,7 +103,7 @@ const struct nla_policy color_config_policy[TCA_COLOR_MAX + 1] = {
 				    .len = TC_COLOR_POOL_NAMSIZ - 1 },
 	[TCA_COLOR_POOL_SIZE]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_size_range),
 	[TCA_COLOR_POOL_ALPHA]	= NLA_POLICY_FULL_RANGE(NLA_U32, &color_alpha_range),
-	[TCA_COLOR_SPLIT_GSO]	= NLA_POLICY_MAX(NLA_U32, 1),
+	[TCA_COLOR_SPLIT_GSO]	= NLA_POLICY_MAX(NLA_U32, COLOR_SPLIT_AUTO),
 	[TCA_COLOR_BANDS]	= NLA_POLICY_RANGE(NLA_U32, 1, TC_COLOR_BANDS_MAX),
 	[TCA_COLOR_PRIO]	= NLA_POLICY_EXACT_LEN(TC_COLOR_DSCPS),
 	/* shorter arrays are for the first bands, from a program that knows fewer bands */

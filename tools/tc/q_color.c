@@ -68,7 +68,7 @@ static void explain(void)
 		"		 [ bands N ] [ prio DSCP BAND ]... [ band-rate BAND RATE|PPS ]...\n"
 		"		 [ band-limit BAND PACKETS ]... [ band-yield BAND PART ]...\n"
 		"		 [ band-... BAND none ]...\n"
-		"		 [ split-gso | no-split-gso ] [ preset PRESET ]\n"
+		"		 [ split-gso | no-split-gso | auto-split-gso ] [ preset PRESET ]\n"
 		"		 [ int TIME | int none ]\n"
 		"		 [ slack TIME ] [ catch-up TIME | catch-up auto ]\n"
 		"		 [ trim DSCP [ trim-colors COLOR[,COLOR]... ]\n"
@@ -81,7 +81,7 @@ static void explain(void)
 		"	DSCP := { 0...63 | cs0...cs7 | af11...af43 | ef }\n"
 		"	BAND := { 0...15 }, 0 is served first\n"
 		"	PRIORITY := { 0...7 }, of IEEE 802.1Qbb\n"
-		"	PRESET := { xpass | aeolus | tlt | ndp }\n");
+		"	PRESET := { xpass | aeolus | tlt | ndp | homa }\n");
 }
 
 /* Mark an attribute as given, which is refused for a second time. */
@@ -360,6 +360,7 @@ static int parse_option(struct request *r, int argc, char **argv)
 		{ "preset",	REQUEST_PRESET,		1 },
 		{ "split-gso",	TCA_COLOR_SPLIT_GSO,	0 },
 		{ "no-split-gso", TCA_COLOR_SPLIT_GSO,	0 },
+		{ "auto-split-gso", TCA_COLOR_SPLIT_GSO, 0 },
 	};
 	const char *name = argv[0];
 	int attr, used, err;
@@ -487,8 +488,8 @@ static int parse_option(struct request *r, int argc, char **argv)
 	case TCA_COLOR_PAUSE_MAP:
 		err = parse_pause_map(r, argv + 1);
 		break;
-	default: /* split-gso or no-split-gso */
-		*val = name[0] == 's';
+	default: /* split-gso, no-split-gso or auto-split-gso */
+		*val = name[0] == 's' ? 1 : name[0] == 'n' ? 0 : 2;
 		err = 0;
 	}
 	return err ? -1 : used;

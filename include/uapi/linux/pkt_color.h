@@ -134,7 +134,7 @@ enum tc_color_pause {
  * @TCA_COLOR_POOL_ALPHA: u32, alpha: the port may hold alpha times the free bytes of the pool;
  *	in units of 2^-16
  * @TCA_COLOR_SPLIT_GSO: u32, 1 to queue the segments of a GSO packet one by one, 0 to queue it
- *	whole; without it a port splits if it has a rate
+ *	whole, 2 (the default, which a dump omits) to split it if the port has a rate
  * @TCA_COLOR_BANDS: u32, queues of the port, 1 to %TC_COLOR_BANDS_MAX; a change of the
  *	number resets the four attributes below to their defaults
  * @TCA_COLOR_PRIO: 64 bytes, band of each DSCP or %TC_COLOR_MAP_KEEP; band 0 is

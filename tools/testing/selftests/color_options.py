@@ -69,6 +69,8 @@ SET = [
      {"pool": {"name": "sw", "size": 2147483647, "alpha": 1024}}),
     ("no-split-gso", {}),
     ("split-gso", {"split_gso": True}),
+    ("auto-split-gso", {}),
+    ("rate 1gbit auto-split-gso", {"rate": 125000000, "split_gso": True}),
     ("rate 1gbit no-split-gso", {"rate": 125000000}),
     ("rate 1gbit int 20us", {"rate": 125000000, "split_gso": True, "int": 20000}),
     ("rate 1gbit int 1s", {"rate": 125000000, "split_gso": True, "int": 1000000000}),
@@ -218,6 +220,9 @@ def change_none():
     p.tc("qdisc change dev p0 root color red auto min 1k")
     p.tc("qdisc change dev p0 root color red none")
     equal(p.options(), DEFAULTS, "options after red auto")
+    p.tc("qdisc change dev p0 root color split-gso")
+    p.tc("qdisc change dev p0 root color auto-split-gso")
+    equal(p.options(), DEFAULTS, "options after split-gso")
 
 
 ALL_ONES = struct.pack("I", 0xffffffff)
