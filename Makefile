@@ -137,6 +137,7 @@ help:
 	@echo 'make uninstall     what that has installed, for every kernel'
 	@echo 'make dkms-install  the modules, built again for each new kernel (KVER=)'
 	@echo 'make dkms-remove   what that has installed'
+	@echo 'make install-tools all but the modules, beside DKMS; make uninstall removes it'
 	@echo 'make deb           packages of both, greenlane-dkms and greenlane-tools, in out/'
 	@echo 'make rpm           the same for rpm'
 	@echo 'make tarball       the sources of the commit, in out/'

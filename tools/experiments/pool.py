@@ -78,7 +78,7 @@ class _Guest(threading.Thread):
         self.config = dict(config, jobs=jobs)
         self.options = options
         self.deliver = deliver
-        self.failed = False
+        self.failed = True      # until the guest has succeeded
         self.process = None
 
     def run(self):

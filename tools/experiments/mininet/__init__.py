@@ -21,6 +21,7 @@
 Documentation/experiments.rst describes it.
 """
 
+import atexit
 import functools
 import itertools
 import json
@@ -54,6 +55,19 @@ _ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
 def stop(why):
     """End the script with a message: a partly configured network gives useless results."""
     raise SystemExit(f"greenlane: {why}")
+
+
+def _allow(cc):
+    """Permit a restricted congestion control, as dctcp, as a namespace's default until the script
+    ends."""
+    def write_allowed(text):
+        with open(_ALLOWED, "w", encoding="ascii") as file:
+            file.write(text)
+
+    with open(_ALLOWED, encoding="ascii") as file:
+        before = file.read()
+    atexit.register(write_allowed, before)
+    write_allowed(f"{before.strip()} {cc}")
 
 
 def run(node, *command):
@@ -208,11 +222,7 @@ class GreenlaneHost(Host):
         setting = functools.partial(write, self, "net/ipv4/tcp_congestion_control", cc)
         failed = setting()
         if "not permitted" in failed:
-            # A restricted one, as dctcp: it can be a namespace's default if the machine allows it.
-            with open(_ALLOWED, "r+", encoding="ascii") as file:
-                allowed = file.read().split()
-                file.seek(0)
-                file.write(" ".join([*allowed, cc]))
+            _allow(cc)
             failed = setting()
         if failed:
             stop(f"{self}: no congestion control '{cc}' (is its module there?): {failed}")

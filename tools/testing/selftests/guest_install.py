@@ -267,6 +267,10 @@ def versions():
 @case("make uninstall removes all files of make install; DESTDIR= installs only below it")
 def make_install():
     with Host() as host:
+        host.add_tree("/tree-empty", VERSION)
+
+        def make(*args):
+            return host.make(*args, tree="/tree-empty")
         # Even if the kernel has KUnit, our KUnit tests are not installed.
         with open(host.path(f"{HEADERS}/include/config/auto.conf"), "a", encoding="ascii") as conf:
             conf.write("CONFIG_KUNIT=m\n")
@@ -274,7 +278,7 @@ def make_install():
         # A module of an earlier version, in that version's directory
         earlier = f"/lib/modules/{RELEASE}/updates/greenlane/net/ipv4/greenlane.ko"
         host.write(earlier, "")
-        said = ok(host.make("install"), "make install")
+        said = ok(make("install"), "make install")
         true(not host.path(earlier).exists(), "the earlier module is removed")
         true(not re.search("error|jobserver|bad", said, re.I), said)
         host.installed()
@@ -295,22 +299,22 @@ def make_install():
         host.refuses("greenlane is installed by make install: make uninstall",
                      "make", "dkms-install")
         host.before = present
-        equal(ok(host.make("uninstall"), "make uninstall"), "", "stderr")
+        equal(ok(make("uninstall"), "make uninstall"), "", "stderr")
         host.as_before("make install, make uninstall")
 
         # Installed with two prefixes, and removed without PREFIX=
         for prefix in ("/opt/a", "/opt/b"):
-            ok(host.make("install-tools", f"PREFIX={prefix}"), f"make install-tools {prefix}")
+            ok(make("install-tools", f"PREFIX={prefix}"), f"make install-tools {prefix}")
             true(host.path(f"{prefix}/sbin/greenlane").is_file(), f"{prefix}/sbin/greenlane")
         host.write("/opt/a/sbin/mine", "")
-        ok(host.make("uninstall"), "make uninstall")
+        ok(make("uninstall"), "make uninstall")
         true(host.path("/opt/a/sbin/mine").is_file(), "a file of another owner stays")
         shutil.rmtree(host.path("/opt/a"))
         host.as_before("make install PREFIX=, make uninstall")
 
-        ok(host.make("install", "DESTDIR=/dest", "PREFIX=/usr"), "make install DESTDIR=")
+        ok(make("install", "DESTDIR=/dest", "PREFIX=/usr"), "make install DESTDIR=")
         equal({path for path in set(host.changes()) - set(host.before)
-               if not path.startswith(("/tree/", "/dest"))}, set(), "outside")
+               if not path.startswith(("/tree", "/dest"))}, set(), "outside")
         for name in (f"lib/modules/{RELEASE}/updates/greenlane/net/greenlane.ko",
                      "usr/share/man/man8/tc-color.8"):
             true(host.path(f"/dest/{name}").is_file(), name)
@@ -366,6 +370,10 @@ def dkms():
         present = host.before
         host.before = host.changes()
         host.refuses("greenlane is installed by DKMS", "make", "install")
+        ok(host.make("install-tools"), "make install-tools beside DKMS")
+        host.tools_work()
+        ok(host.make("uninstall"), "make uninstall")
+        host.as_before("make install-tools, make uninstall")
         host.before = present
         equal(ok(host.make("dkms-remove"), "dkms-remove"), "", "stderr")
         host.as_before("dkms-install, dkms-remove")
@@ -431,6 +439,10 @@ def packages():
             host.installed(number)
             equal({path.parent.name for path in host.modules().values()}, {"dkms"}, "directory")
             equal(len(host.modinfo("signer", number)), 1, "DKMS has signed them")
+            log = next(host.path(f"/var/lib/dkms/greenlane/{number}").rglob("make.log")).read_text()
+            equal([row for row in log.splitlines() if re.search(r"warning:|^WARNING", row)
+                   # Warnings about the distribution's headers, not about the tree.
+                   and not re.search("BTF|compiler differs", row)], [], "warnings")
             equal([p.name for p in host.path("/usr/src").glob("greenlane-*")],
                   [f"greenlane-{number}"], "sources")
         equal(ok(host.run("dpkg", "--verify", "greenlane-dkms", "greenlane-tools"), "verify"), "",
