@@ -56,7 +56,7 @@ bpf:
 install:
 	$(call require,install,$(KDIR))
 	$(call require_files)
-	$(MAKE) modules tc bpf
+	$(MAKE) modules
 	$(MAKE) install-modules install-tools
 
 # An earlier installation has its modules in net/ipv4 and net/sched: modprobe might take those.
@@ -71,6 +71,7 @@ install-modules:
 
 install-tools:
 	$(call require_files)
+	$(MAKE) tc bpf
 	scripts/install-files put
 
 uninstall:

@@ -114,7 +114,7 @@ FEW = {
                 "install_geneve.py", "ops_cgroup.py"],
     "dkms": ["guest_install.py"],
     "rpm": ["guest_install.py"],
-    "bpftrace": ["smp_bpftrace.py"],
+    "bpftrace": ["stock_bpftrace.py"],
     "systemd": ["install_export.py", "ops_containers.py"],
     "openssh-client": ["guest_hosts.py", "guest_machines.py"],
     "python3-yaml": ["upstream_ynl.py"],

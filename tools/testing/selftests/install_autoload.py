@@ -92,7 +92,9 @@ def hide(*names):
             must("mount", "-t", "tmpfs", "none", str(KERNEL / "kernel" / name))
 
 
-hide("drivers", "sound", "fs")
+hide("arch", "crypto", "drivers", "fs", "lib", "sound",
+     *(f"net/{path.name}" for path in (KERNEL / "kernel/net").glob("*")
+       if path.name not in ("core", "ipv4", "ipv6", "sched")))
 if not (KERNEL / "modules.dep").exists():       # User-Mode Linux has none of its own
     KERNEL.mkdir(parents=True, exist_ok=True)
     must("depmod")

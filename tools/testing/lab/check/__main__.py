@@ -4,12 +4,13 @@
 	scripts/check [--kernel V]... [--debug | --smp | --smp-debug | --base paper | --all] [NAME...]
 
 Without options: all tests on User-Mode Linux 7.3 (6.1, which is slower, where the machine's apt
-sources have no 7.3), and on the distribution's own kernel with two processors the tests that need
-them (smp_*) or test an installation (install_*).  --all adds User-Mode Linux 6.1, 6.12, 7.3 with
+sources have no 7.3), and on the distribution's own kernel the tests that need it (stock_*), or two
+processors (smp_*), or test an installation (install_*).  --all adds User-Mode Linux 6.1, 6.12, 7.3 with
 the TCP of the papers' baselines (paper_*), and 7.3 with KASAN, lockdep and kmemleak, and two
 kernels with processors: the same watchdogs, and KCSAN.
 
-The tests that failed in the last run start first, then the longest.
+The tests that failed in the last run start first, then the longest.  Those with two emulated processors
+run at the end, each alone.
 On each kernel: the modules build without a warning, KUnit, then each file of
 tools/testing/selftests in a guest of its own.  guest_* files start guests, so
 they run on the host.  The tree must also build on the distribution's headers, and
@@ -54,12 +55,11 @@ HEADERS, LINT = "build, distribution headers", "lint"
 
 # The longest tests, in seconds, run in parallel on two processors: they start first.  The names are
 # those of the output, without the kernel.
-LONG = {"guest_install.py": 400, "smp_churn.py": 640, "guest_load.py": 440,
+LONG = {"guest_install.py": 250, "guest_load.py": 440,
         "install_autoload.py": 180, "install_export.py": 180, "guest_incast.py": 370,
-        "smp_bpftrace.py": 260, LINT: 250, "guest_mininet.py": 240, "install_geneve.py": 140,
+        "stock_bpftrace.py": 150, LINT: 250, "guest_mininet.py": 240, "install_geneve.py": 140,
         "guest_deflect.py": 170, HEADERS: 155, "guest_hosts.py": 150, "guest_first_rtt.py": 150,
-        "load_network.py": 140, "guest_kselftest.sh": 130, "guest_redis.py": 125,
-        "smp_leave.py": 120, "smp_iofd.py": 110}
+        "load_network.py": 140, "guest_kselftest.sh": 130, "guest_redis.py": 125}
 
 # The names of the tests that failed when they ran last, one a row.
 FAILED = CACHE / "check-failed"
@@ -101,16 +101,22 @@ class Config:
             return ["--timeout", "7200" if self.variant else "3600" if full else "1200"]
         return ["--timeout", "3600" if self.variant else "900"] * full
 
+    def is_alone(self, name):
+        """Does a test have two emulated processors, which would wait for each other while another
+        test has a processor of the host?  Beside another test smp_churn.py takes three times as
+        long, and 1.7 times the processor time."""
+        return self.machine == "qemu" and name.startswith("smp_")
+
     def processors(self, name):
-        """The option of scripts/guest for the processors of a test.  Two emulated ones wait for each
-        other while another test has a processor of the host: only a test of SMP has both."""
-        return ["--cpus", "1"] * (self.machine == "qemu" and not name.startswith("smp_"))
+        """The option of scripts/guest for the processors of a test."""
+        return ["--cpus", "1"] * (self.machine == "qemu" and not self.is_alone(name))
 
     def wants(self, name):
         """Does this file of selftests run on this kernel?"""
         if self.smp:
-            return name.startswith(("smp_",) if self.variant else ("smp_", "install_"))
-        return name.startswith("paper_") if self.paper else not name.startswith(("smp_", "paper_"))
+            return name.startswith(("smp_",) if self.variant else ("smp_", "install_", "stock_"))
+        return name.startswith("paper_") if self.paper else not name.startswith(
+            ("smp_", "paper_", "stock_"))
 
 
 STOCK = Config("qemu", "stock")
@@ -354,12 +360,12 @@ class Queue:
         return timed(name, function, *args)
 
 
-def await_all(running):
-    """(the sum of all outcomes, {name of a failed test: reasons}).  Meanwhile, prints the name of each
-    test that runs longer than SLOW: if this program is stopped at a time limit, its output shows
-    which test was slow.
+def await_all(running, total, failed):
+    """Add all outcomes to `total`, and the reasons of failed tests to `failed`, {name: reasons}.
+    Meanwhile, print the name of each test that runs longer than SLOW: if this program is stopped at
+    a time limit, its output shows which test was slow.
     """
-    total, failed, began, waiting = tap.Outcome(), {}, {}, set(running)
+    began, waiting = {}, set(running)
     while waiting:
         done, waiting = concurrent.futures.wait(waiting, timeout=5)
         for future in done:
@@ -373,7 +379,19 @@ def await_all(running):
                 with _print_lock:
                     print(f"...  {running[future][0]} still runs after {SLOW} s", flush=True)
                 began[future] = float("inf")
-    return total, failed
+
+
+def run_all(tests, jobs, total, failed):
+    """Run these tests, `jobs` at a time; total, failed: as of await_all()."""
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        queue = Queue(pool)
+        try:
+            for test in tests:
+                queue.put(*test)
+            await_all(queue.running, total, failed)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def names_for(config, on_host):
@@ -442,11 +460,27 @@ def tests_for(config, names, full, phase):
             yield name, kunit_test, guest
 
 
+def beside_others(args, plain, kernels, alone):
+    """(name, function, arguments) of the tests that others may run beside; the rest are added to
+    `alone`."""
+    if HEADERS in plain:
+        yield HEADERS, headers_test
+    if LINT in plain:
+        yield LINT, lint_test, next(c.kernel for c in configs(args) if c.machine == "uml")
+    for config, names in kernels:
+        for test in tests_for(config, names, args.all or args.full, args.phase):
+            if config.is_alone(test[0]):
+                alone.append(test)
+            else:
+                yield test
+
+
 def prepare(args, names):
-    """Install the packages that these tests, or without a NAME all tests, need; True on success."""
+    """Install the packages that these tests, or without a NAME all tests, need, and build the plugins and
+    programs for tc and BPF; True on success."""
     need = ("--for", *names) if args.name else ("--check",)
     return script("setup", *need) is not None and not subprocess.run(
-        ["make", "-s", "-C", TOP / "tools/tc"], check=False).returncode
+        ["make", "-s", "-C", TOP, "tc", *["bpf"] * (not args.name)], check=False).returncode
 
 
 def main():
@@ -464,20 +498,12 @@ def main():
         print(f"check: no kernel {FASTEST.label} here, so {OLDEST.label}, which is slower")
         args.kernel = [OLDEST.kernel, STOCK.kernel]
         plain, kernels = chosen_tests(args)
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        queue = Queue(pool)
-        if HEADERS in plain:
-            queue.put(HEADERS, headers_test)
-        if LINT in plain:
-            queue.put(LINT, lint_test, next(c.kernel for c in configs(args) if c.machine == "uml"))
-        for config, of in kernels:
-            for test in tests_for(config, of, args.all or args.full, args.phase):
-                queue.put(*test)
-        try:
-            total, failed = await_all(queue.running)
-        except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)
-            return 130
+    total, failed, alone = tap.Outcome(), {}, []
+    try:
+        run_all(beside_others(args, plain, kernels, alone), args.jobs, total, failed)
+        run_all(alone, 1, total, failed)
+    except KeyboardInterrupt:
+        return 130
     for name, reasons in sorted(failed.items()):    # again, where the reader of a long log looks
         print(*[f"FAIL {name}"] + reasons[:AGAIN], sep="\n       ")
     skipped = f", {total.skipped} skipped" if total.skipped else ""
