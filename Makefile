@@ -70,6 +70,7 @@ install-modules:
 	done
 
 install-tools:
+	$(if $(DESTDIR),,$(call require,tools))
 	$(call require_files)
 	$(MAKE) tc bpf
 	scripts/install-files put

@@ -213,8 +213,10 @@ static const struct rd_first_rtt homa_first = {
 /* Is granted data in flight?  The bands of unscheduled data precede those of granted data. */
 static bool homa_has_granted(const struct tcp_sock *tp, const struct rd_first_burst *burst)
 {
-	return tp->retrans_out || (tp->packets_out && (before(tp->snd_una, burst->begin) ||
-						       after(tp->snd_nxt, burst->end)));
+	if (tp->retrans_out || tp->tlp_high_seq)
+		return true;
+	return tp->packets_out && (before(tp->snd_una, burst->begin) ||
+				   after(tp->snd_nxt, burst->end));
 }
 
 /* A grant selects the priority of the data that it permits (§3.4): the lowest that is free, so a

@@ -498,9 +498,10 @@ static void tlt_lower_rtt(struct tcp_sock *tp, struct tlt *tlt, u32 ahead)
 		tlt->ahead = 0;
 	if (ahead <= tlt->ahead)
 		return;
-	rtt = max(rtt + tlt->ahead - ahead, 1U);
-	minmax_reset(&tp->rtt_min, tcp_jiffies32, rtt);
-	tlt->rtt = rtt;
+	rtt += tlt->ahead;
+	ahead = min(ahead, rtt - 1);
+	minmax_reset(&tp->rtt_min, tp->rtt_min.s[0].t, rtt - ahead);
+	tlt->rtt = rtt - ahead;
 	tlt->ahead = ahead;
 }
 
@@ -509,8 +510,8 @@ static void tlt_restore_rtt(struct tcp_sock *tp, struct tlt *tlt)
 {
 	u32 rtt = tcp_min_rtt(tp);
 
-	if ((u16)rtt == tlt->rtt)
-		minmax_reset(&tp->rtt_min, tcp_jiffies32, rtt + tlt->ahead);
+	if (rtt != U32_MAX && (u16)rtt == tlt->rtt)
+		minmax_reset(&tp->rtt_min, tp->rtt_min.s[0].t, rtt + tlt->ahead);
 	tlt->ahead = 0;
 }
 

@@ -541,13 +541,12 @@ def green_drops(look):
 def _shape(port):
     """The cure of a queue that credits fill.  The credits of its data pass ports of the other
     direction, so each port needs it."""
-    speed = port["options"].get("rate")
     shaped = port["options"].get("band_rate") or port["options"].get("band_pps")
-    if shaped or not speed:
+    if shaped or not port["options"].get("rate"):
         return ""
     return (" Credits permit more than the link carries: limit them at each port, first at the other"
-            f" end of this link, tc qdisc replace dev DEV root color rate {8 * speed}bit preset"
-            " xpass.")
+            " end of this link, tc qdisc add dev DEV root color rate RATE preset xpass; change in"
+            " place of add where color is.")
 
 
 @_check
@@ -680,17 +679,19 @@ def without_ecn(look):
     """tlt_dctcp or tlt_dcqcn that became tlt_reno; aeolus_dctcp that became aeolus_reno."""
     def chosen(connection):
         ns = look["namespaces"].get(connection["ns"], {})
-        return [cc for cc in (ns.get("cc"), *look["pinned"])
-                if cc in TLT and cc.endswith(BY_MARKS)
-                and connection["cc"] == f"{cc.partition('_')[0]}_reno"]
+        return next((cc for cc in (ns.get("cc"), *look["pinned"])
+                     if cc in TLT and cc.endswith(BY_MARKS)
+                     and connection["cc"] == f"{cc.partition('_')[0]}_reno"), None)
 
-    for where, those in _by_namespace(
-            look, lambda c: (not c["ecn"] and c["peer"] != "no" and not _unsupported(c)
-                             and chosen(c))):
-        cc = chosen(those[0])[0]
+    found = collections.defaultdict(list)
+    for connection in look["connections"].values():
+        cc = chosen(connection)
+        if cc and not connection["ecn"] and connection["peer"] != "no" and not _unsupported(connection):
+            found[name_of(look, connection), connection["cc"], cc].append(connection)
+    for (where, runs, cc), those in sorted(found.items()):
         yield Problem(
             "no-ecn", where,
-            f"{plural(len(those), 'connection')} run {those[0]['cc']} where {cc} is selected:"
+            f"{plural(len(those), 'connection')} run {runs} where {cc} is selected:"
             f" they did not negotiate ECN with {_addresses(those)}.",
             f"Select {cc} at both ends, or let the client request ECN: sysctl -w"
             " net.ipv4.tcp_ecn=1.")

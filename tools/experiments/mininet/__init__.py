@@ -22,6 +22,7 @@ Documentation/experiments.rst describes it.
 """
 
 import atexit
+import contextlib
 import functools
 import itertools
 import json
@@ -60,14 +61,14 @@ def stop(why):
 def _allow(cc):
     """Permit a restricted congestion control, as dctcp, as a namespace's default until the script
     ends."""
-    def write_allowed(text):
-        with open(_ALLOWED, "w", encoding="ascii") as file:
-            file.write(text)
+    def change(permits):
+        with contextlib.suppress(OSError), open(_ALLOWED, "r+", encoding="ascii") as file:
+            names = [name for name in file.read().split() if name != cc] + [cc] * permits
+            file.seek(0)
+            file.write(" ".join(names))
 
-    with open(_ALLOWED, encoding="ascii") as file:
-        before = file.read()
-    atexit.register(write_allowed, before)
-    write_allowed(f"{before.strip()} {cc}")
+    change(True)
+    atexit.register(change, False)
 
 
 def run(node, *command):

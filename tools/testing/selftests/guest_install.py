@@ -456,6 +456,7 @@ def packages():
         host.before = host.changes()
         host.refuses("greenlane is installed by its package", "make", "dkms-install")
         host.refuses("greenlane is installed by DKMS", "make", "install")
+        host.refuses("greenlane-tools is installed by its package", "make", "install-tools")
         host.before = present
         ok(host.run("dpkg", "-P", "greenlane-dkms", "greenlane-tools"), "dpkg -P")
         host.as_before("installing the packages and purging them")

@@ -237,7 +237,8 @@ def green_drops():
         advice = next(p["advice"] for p in said["problems"] if p["id"] == "green-drops")
         true("first at the other end of this link" in advice, advice)
         # The credits of the data leave by b's port.
-        cable.tc(cable.b, advice.rpartition(" tc ")[2].rstrip(".").replace("DEV", "vb"))
+        command = advice.partition(" tc ")[2].partition(";")[0]
+        cable.tc(cable.b, command.replace("DEV", "vb").replace("RATE", "1gbit"))
         look()
         cable.send(pairs)
         equal([i for i in ids(look()) if i == "green-drops"], [],

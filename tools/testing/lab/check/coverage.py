@@ -136,7 +136,7 @@ def main():
     tests = {"kunit": ["sh", "-c", KUNIT]}
     for path in sorted(SELFTESTS.iterdir()):
         if (re.fullmatch(r"[a-z0-9]+_.*\.py", path.name) and os.access(path, os.X_OK)
-                and not path.name.startswith(("guest_", "smp_"))):
+                and not path.name.startswith(("guest_", "smp_", "stock_"))):
             tests[path.name] = [str(path)]
     tests = {name: command for name, command in tests.items()
              if not args.name or any(wanted in name for wanted in args.name)}
