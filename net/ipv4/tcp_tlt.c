@@ -510,6 +510,8 @@ static void tlt_restore_rtt(struct tcp_sock *tp, struct tlt *tlt)
 {
 	u32 rtt = tcp_min_rtt(tp);
 
+	if (!tlt->ahead)
+		return;
 	if (rtt != U32_MAX && (u16)rtt == tlt->rtt)
 		minmax_reset(&tp->rtt_min, tp->rtt_min.s[0].t, rtt + tlt->ahead);
 	tlt->ahead = 0;
@@ -1216,8 +1218,7 @@ static void tlt_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 		tlt_crowd_leave(sk, &tlt_of(gs)->crowd);
 	if (burst)
 		tlt_burst_end(sk, burst);
-	if (tlt_of(gs)->ahead)
-		tlt_restore_rtt(tcp_sk(sk), tlt_of(gs));
+	tlt_restore_rtt(tcp_sk(sk), tlt_of(gs));
 	memset_startat(tlt_of(gs), 0, imp_end);
 	if (!on)
 		gl_dupthresh_restore(sk, gs);
@@ -1391,7 +1392,7 @@ static void tlt_in_ack_event(struct sock *sk, u32 flags)
 	if (t->base->in_ack_event)
 		t->base->in_ack_event(sk, flags);
 	if (gs) {
-		if (tlt_of(gs)->ahead && !tcp_sk(sk)->retrans_out)
+		if (!tcp_sk(sk)->retrans_out)
 			tlt_restore_rtt(tcp_sk(sk), tlt_of(gs));
 		tlt_acked(sk, gs);
 		gl_dupthresh_acked(sk, gs);

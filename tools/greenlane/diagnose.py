@@ -54,13 +54,18 @@ def _addresses(connections, most=4):
     return ", ".join(named) + (f" and {more} more" if more else "")
 
 
+def _groups(connections, key):
+    """(key, its connections) of all connections that have a key, sorted."""
+    found = collections.defaultdict(list)
+    for connection in connections.values():
+        if (of_it := key(connection)):
+            found[of_it].append(connection)
+    return sorted(found.items())
+
+
 def _by_namespace(look, test):
     """(namespace's name, its connections that pass the test), for each that has one."""
-    found = collections.defaultdict(list)
-    for connection in look["connections"].values():
-        if test(connection):
-            found[name_of(look, connection)].append(connection)
-    return sorted(found.items())
+    return _groups(look["connections"], lambda c: test(c) and name_of(look, c))
 
 
 def _grown(look, counter):
@@ -135,11 +140,8 @@ _WHY_FALLEN = {
 def fell_back(look):
     """Connections of a credit transport, or of hpcc, that run reno: the counters of their namespace
     have the reason, the connections have not."""
-    found = collections.defaultdict(list)
-    for connection in look["fallen"].values():
-        if not of(connection["cc"]).ecn:
-            found[connection["ns"], connection["cc"], connection["selected"]].append(connection)
-    for (ns, cc, selected), those in sorted(found.items()):
+    for (ns, cc, selected), those in _groups(
+            look["fallen"], lambda c: not of(c["cc"]).ecn and (c["ns"], c["cc"], c["selected"])):
         counters = look["namespaces"].get(ns, {}).get("counters", {})
         why = [text.format(cc=selected) for counter, text in _WHY_FALLEN.items()
                if counters.get(counter)]
@@ -154,12 +156,9 @@ def fell_back(look):
 @_check
 def rate_without_ecn(look):
     """dcqcn and dart that became reno: their rates depend on marks."""
-    found = collections.defaultdict(list)
-    for connection in look["fallen"].values():
-        if of(connection["cc"]).ecn:
-            found[name_of(look, connection), connection["cc"], connection["selected"]].append(
-                connection)
-    for (where, cc, selected), those in sorted(found.items()):
+    for (where, cc, selected), those in _groups(
+            look["fallen"],
+            lambda c: of(c["cc"]).ecn and (name_of(look, c), c["cc"], c["selected"])):
         yield Problem(
             "no-ecn", where,
             f"{plural(len(those), 'connection')} of {selected} run {cc}: they did not"
@@ -683,12 +682,10 @@ def without_ecn(look):
                      if cc in TLT and cc.endswith(BY_MARKS)
                      and connection["cc"] == f"{cc.partition('_')[0]}_reno"), None)
 
-    found = collections.defaultdict(list)
-    for connection in look["connections"].values():
-        cc = chosen(connection)
-        if cc and not connection["ecn"] and connection["peer"] != "no" and not _unsupported(connection):
-            found[name_of(look, connection), connection["cc"], cc].append(connection)
-    for (where, runs, cc), those in sorted(found.items()):
+    for (where, runs, cc), those in _groups(
+            look["connections"],
+            lambda c: not c["ecn"] and c["peer"] != "no" and not _unsupported(c) and chosen(c)
+            and (name_of(look, c), c["cc"], chosen(c))):
         yield Problem(
             "no-ecn", where,
             f"{plural(len(those), 'connection')} run {runs} where {cc} is selected:"

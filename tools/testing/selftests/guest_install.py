@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 from lab import TOP, VERSION, tap, transports
+from lab.check import complaints
 from lab.guest import overlay
 from lab.tap import case, equal, true
 
@@ -440,9 +441,7 @@ def packages():
             equal({path.parent.name for path in host.modules().values()}, {"dkms"}, "directory")
             equal(len(host.modinfo("signer", number)), 1, "DKMS has signed them")
             log = next(host.path(f"/var/lib/dkms/greenlane/{number}").rglob("make.log")).read_text()
-            equal([row for row in log.splitlines() if re.search(r"warning:|^WARNING", row)
-                   # Warnings about the distribution's headers, not about the tree.
-                   and not re.search("BTF|compiler differs", row)], [], "warnings")
+            equal(complaints(log), [], "warnings")
             equal([p.name for p in host.path("/usr/src").glob("greenlane-*")],
                   [f"greenlane-{number}"], "sources")
         equal(ok(host.run("dpkg", "--verify", "greenlane-dkms", "greenlane-tools"), "verify"), "",

@@ -199,7 +199,8 @@ def sane(net, pairs):
     carry(pairs, 50 * RTT / 1e9, got := [0] * number)
     true(sum(got) * 8 / 50 > 0.75 * RATE * RTT / 1e9, f"bytes in 50 round trips: {got}")
     true(the_port(net)["int"]["stamped"] > stamped, "packets with the port's telemetry")
-    equal(net.counters("HpccTelemetryBegun"), net.counters("HpccTelemetryLost"), "flows that telemetry governs again, of those that had none")
+    equal(net.counters("HpccTelemetryBegun"), net.counters("HpccTelemetryLost"),
+          "flows that telemetry governs again, of those that had none")
     windows = [pacing(client) * 8 / RATE for client, _ in pairs]
     within(sum(windows), 0.75, 1.2, f"windows of all flows, BDPs: {windows}")
     true(min(windows) * number > 0.25, f"smallest window, of {windows}")
