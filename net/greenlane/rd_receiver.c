@@ -177,7 +177,11 @@ static void rd_account(struct rd_sock *rs, const struct rd_terms *t)
 
 	if (part < rs->r.charged)
 		WRITE_ONCE(rs->r.queue->moved, t->now);
-	rd_window(rs->r.queue, &rs->r, part, t->slots, rd_give_up_ns(rs, t), t->now + t->hold);
+	/* The holds of a link's senders differ with their round trips.  A stall ends after them: a
+	 * sender whose hold is a little longer must not have a pull, and with it a new hold.
+	 */
+	rd_window(rs->r.queue, &rs->r, part, t->slots, rd_give_up_ns(rs, t),
+		  t->now + t->hold + t->hold / 8);
 }
 
 /* Set the number of packets in flight.  A receiver that is off is not in the queue's account. */

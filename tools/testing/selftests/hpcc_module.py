@@ -121,17 +121,21 @@ def loopback(_ns, client, server):
 @case("a process holds the socket while a window of data and more arrives: nothing is Invalid", alone,
       cc=("hpcc", "tlt_hpcc"), mtu=(1500, 9000))
 def held_for_a_window(ns, client, server):
-    sent = got = 0
     for s in (client, server):
         s.setblocking(False)
-    # Over loopback a process receives the packets that it sends, within its own system calls.
-    while got < 3_000_000:
-        with contextlib.suppress(BlockingIOError):
-            sent += client.send(bytes(min(100_000, 3_000_000 - sent)))
-        try:
-            got += len(server.recv(1 << 20))
-        except BlockingIOError:
-            time.sleep(10e-6)
+    # Over loopback a process receives the packets that it sends, within its own system calls.  The
+    # phase decides how many of 3 MB do.
+    for _ in range(10):
+        sent = got = 0
+        while got < 3_000_000:
+            with contextlib.suppress(BlockingIOError):
+                sent += client.send(bytes(min(100_000, 3_000_000 - sent)))
+            try:
+                got += len(server.recv(1 << 20))
+            except BlockingIOError:
+                time.sleep(10e-6)
+        if ns.greenlane()["KicksOwned"] > 50:
+            break
     true(ns.greenlane()["KicksOwned"] > 50, "packets that arrived while a process held the socket")
     equal(ns.greenlane()["Invalid"], 0, "Invalid")
 

@@ -38,7 +38,10 @@ def percentile(ordered, percent):
 
 def jain(shares):
     """Jain's index of fairness: 1 if all shares are equal, 1/n if one flow has everything."""
-    return sum(shares) ** 2 / (len(shares) * sum(s * s for s in shares)) if any(shares) else 0
+    if not any(shares):
+        return 0
+    # Rounding must not exceed 1.
+    return min(1, sum(shares) ** 2 / (len(shares) * sum(s * s for s in shares)))
 
 
 def _port(port):
