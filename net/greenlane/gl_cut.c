@@ -106,13 +106,25 @@ static bool gl_cut_unclone(struct sk_buff *skb)
 	return done;
 }
 
+/* May the socket have one more packet?  As tcp_fragment(): a peer with a small MSS that reports
+ * each segment as lost must not fill the memory (CVE-2019-11478).
+ */
+static bool gl_cut_is_allowed(const struct sock *sk, const struct sk_buff *skb)
+{
+	long limit = sk->sk_sndbuf + 2 * SKB_TRUESIZE(GSO_LEGACY_MAX_SIZE);
+
+	return sk->sk_wmem_queued >> 1 <= limit || skb == tcp_rtx_queue_head(sk) ||
+	       skb == tcp_rtx_queue_tail(sk);
+}
+
 /**
  * gl_cut() - split a packet of the retransmit queue
  * @sk: the connection, locked and not owned by a process
  * @skb: the packet, not SACKed
  * @len: bytes that remain in @skb, not 0
  *
- * Return: the second part; NULL, with @skb unchanged, if it is one segment, or if memory is short.
+ * Return: the second part; NULL, with @skb unchanged, if it is one segment, or if memory is short
+ * or the socket has too much of it.
  */
 struct sk_buff *gl_cut(struct sock *sk, struct sk_buff *skb, u32 len)
 {
@@ -122,7 +134,7 @@ struct sk_buff *gl_cut(struct sock *sk, struct sk_buff *skb, u32 len)
 	struct sk_buff *rest;
 	u32 moved;
 
-	if (segs < 2 || len >= skb->len || !gl_cut_unclone(skb))
+	if (segs < 2 || len >= skb->len || !gl_cut_is_allowed(sk, skb) || !gl_cut_unclone(skb))
 		return NULL;
 	rest = gl_cut_alloc(sk, linear);
 	if (!rest)

@@ -291,10 +291,12 @@ static struct sk_buff *gl_rtx_find(struct sock *sk, u32 seq)
  */
 #define GL_REPORT_US	5
 
-/* Was the packet retransmitted just now?  Then the report is about an earlier transmission. */
+/* Was the packet retransmitted just now, or does fq still hold it?  Then the report is about an
+ * earlier transmission.
+ */
 static bool gl_is_newer(const struct sk_buff *skb)
 {
-	u64 age = tcp_clock_us() - tcp_skb_timestamp_us(skb);
+	s64 age = tcp_clock_us() - tcp_skb_timestamp_us(skb);
 
 	return TCP_SKB_CB(skb)->sacked & TCPCB_RETRANS && age < GL_REPORT_US;
 }

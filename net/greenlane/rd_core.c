@@ -63,14 +63,17 @@ void rd_on_kick(struct sock *sk, struct gl_sock *gs)
 EXPORT_SYMBOL_GPL(rd_on_kick);
 
 /* Restore TCP's own window and pacing rate, which held the core's values until now.  TCP may have
- * entered CWR while the window was 0; it would warn about a reduction from prior_cwnd 0.
+ * entered CWR while the window was 0, which left a threshold of 2 packets; and it would warn about
+ * a reduction from prior_cwnd 0.
  */
 static void rd_restore(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	inet_csk(sk)->icsk_mtup.enabled |= READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_mtu_probing) > 1;
-	tcp_snd_cwnd_set(tp, TCP_INIT_CWND);
+	/* Of a socket that is being destroyed the number in flight may be negative. */
+	tcp_snd_cwnd_set(tp, max_t(s32, tcp_packets_in_flight(tp), TCP_INIT_CWND));
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (!tp->prior_cwnd)
 		tp->prior_cwnd = TCP_INIT_CWND;
 	gl_pace_as_tcp(sk);
@@ -86,6 +89,10 @@ static void rd_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 	rd_send_closed(sk, rs);
 	rd_leave_link(rs);
 	rd_restore(sk);
+	/* TCP sends data that has waited for credits when the process releases the socket. */
+	if (sock_owned_by_user(sk) && sk->sk_state != TCP_CLOSE &&
+	    !test_and_set_bit(TCP_TSQ_DEFERRED, &sk->sk_tsq_flags))
+		sock_hold(sk);
 }
 
 /**

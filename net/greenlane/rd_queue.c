@@ -12,7 +12,8 @@
  *
  * A receiver with a window of data in flight waits until all such windows have less than @limit in
  * flight, and with SRPT for nothing else.  While its window is closed it is in @later, until it
- * gives up.
+ * gives up.  One whose window is partly open gives up at @stall, if no window's data has arrived
+ * until then.
  *
  * The queue is work-conserving: while a receiver has a credit due, and the windows have room, the
  * link does not idle.
@@ -29,6 +30,9 @@
 
 /* Credits that the timer schedules before it yields to other softirqs. */
 #define RD_BUDGET	64
+
+/* After a stall in which no receiver in @ready has data in flight: look again after this, ns. */
+#define RD_LOOK_NS	NSEC_PER_MSEC
 
 static struct rd_receiver *rd_first(const struct rb_root_cached *root)
 {
@@ -147,6 +151,32 @@ static bool rd_is_shut(const struct rd_queue *q, const struct rd_receiver *r)
 	return r->windowed && q->out >= q->limit;
 }
 
+/* Do receivers of SRPT wait in @ready until the windows of the link have room?  If no data arrives,
+ * the sender of one of them may be silent.
+ */
+static bool rd_may_stall(const struct rd_queue *q)
+{
+	const struct rd_receiver *r = rd_first(&q->ready);
+
+	return r && r->shortest && rd_is_shut(q, r);
+}
+
+/* The receiver of SRPT in @ready whose sender may be silent, after a stall.  Usually the first one
+ * has data in flight: it was scheduled because it had the least left.
+ */
+static struct rd_receiver *rd_stalled(struct rd_queue *q, u64 now)
+{
+	struct rd_receiver *r;
+
+	if (!rd_may_stall(q) || now < q->stall)
+		return NULL;
+	for (r = rd_first(&q->ready); r && r->shortest; r = rd_after(r))
+		if (r->charged)
+			return r;
+	q->stall = now + RD_LOOK_NS;
+	return NULL;
+}
+
 /* The first receiver in @ready of the fair queue. */
 static struct rd_receiver *rd_first_fair(const struct rd_queue *q)
 {
@@ -192,6 +222,8 @@ static void rd_arm(struct rd_queue *q)
 	ready = rd_head(q, &at);
 	if (later && (!ready || ready->windowed))
 		at = min(at, later->windowed ? later->at : max(q->free, later->at));
+	if (rd_may_stall(q))
+		at = min(at, q->stall);
 	if (alarm)
 		at = min(at, alarm->at);
 	if (at == RD_NEVER)
@@ -246,7 +278,7 @@ static struct rd_receiver *rd_next(struct rd_queue *q, u64 now)
 		return first;
 	first = rd_head(q, &at);
 	if (!first || at > now)
-		return NULL;
+		return rd_stalled(q, now);
 	if (!first->shortest || (q->scheduled + 1) % RD_ROUND)
 		return first;
 	return rd_round(q);

@@ -16,6 +16,10 @@
  */
 #define RD_SILENCE_NS	(1 * NSEC_PER_MSEC)
 #define RD_SILENCE	8
+/* A peer that answers the handshake late chooses its round trip.  Data is not later than this, ns:
+ * longer than the queue of any port, 16 MB at 10 Gbit/s.
+ */
+#define RD_LATE_NS		(20 * NSEC_PER_MSEC)
 /* The time of the last request has units of 1024 ns.  In units of 1 ns it would wrap after 4.3 s:
  * less than eight gaps between credits on a slow link, and a pause of that length would look
  * short.
@@ -112,7 +116,8 @@ static struct rd_terms rd_terms_of(const struct sock *sk, struct rd_sock *rs, u6
 		/* The link may be shared, or alone, a moment later. */
 		if (!t.shortest && data_race(rs->r.queue->out) <= RD_WINDOW_FULL)
 			t.slack = RD_SLACK + div64_u64(RD_CATCH_UP_NS, cost);
-		t.hold = clamp_t(u64, RD_SILENCE * rtt, RD_SILENCE_NS, NSEC_PER_SEC);
+		t.hold = min_t(u64, RD_SILENCE * rtt, rtt + RD_LATE_NS);
+		t.hold = clamp_t(u64, t.hold, RD_SILENCE_NS, NSEC_PER_SEC);
 	}
 	return t;
 }
@@ -132,14 +137,20 @@ static u32 rd_out(struct rd_sock *rs)
 /* The longest time between reading the clock and locking the socket, ns; a virtual CPU pauses. */
 #define RD_SINCE_SKEW	(10 * (u32)NSEC_PER_MSEC)
 
-/* Time since the window granted data, or data arrived, ns.  Another CPU may have stored a later
- * time than @now.  Any other is in the past: an outage may be longer than an s32 has bits.
+/* Time from @then to @now, ns.  Another CPU may have stored a later time than @now.  Any other is
+ * in the past: an outage may be longer than an s32 has bits.
  */
+static u32 rd_ago(u64 now, u32 then)
+{
+	u32 ago = (u32)now - then;
+
+	return ago < -RD_SINCE_SKEW ? ago : 0;
+}
+
+/* Time since the window granted data, or data arrived, ns. */
 static u32 rd_since(const struct rd_sock *rs, u64 now)
 {
-	u32 since = (u32)now - rs->next;
-
-	return since < -RD_SINCE_SKEW ? since : 0;
+	return rd_ago(now, rs->next);
 }
 
 /* Time for which a window still keeps its part, ns, if no data arrives.  As long as data arrives
@@ -148,9 +159,9 @@ static u32 rd_since(const struct rd_sock *rs, u64 now)
  */
 static u64 rd_keeps_ns(const struct rd_sock *rs, const struct rd_terms *t)
 {
-	s32 link = (u32)t->now - READ_ONCE(rs->r.queue->moved);
+	u64 link = rd_ago(t->now, READ_ONCE(rs->r.queue->moved));
 	u64 own = rd_since(rs, t->now), most = RD_HOLDS * t->hold;
-	u64 left = t->hold - min3(t->hold, own, (u64)max(link, 0));
+	u64 left = t->hold - min3(t->hold, own, link);
 
 	return t->shortest ? left : min(left, most - min(most, own));
 }
@@ -159,6 +170,18 @@ static u64 rd_keeps_ns(const struct rd_sock *rs, const struct rd_terms *t)
 static bool rd_is_stale(struct rd_sock *rs, const struct rd_terms *t)
 {
 	return t->window && !t->shortest && rd_out(rs) && !rd_keeps_ns(rs, t);
+}
+
+/* Has a receiver of SRPT been scheduled because no data arrives?  It has data in flight, and the
+ * windows of the link leave no room: it must not permit more.  The account may change meanwhile:
+ * then it waits for its data, which the queue hears of.
+ */
+static bool rd_is_stalled(struct rd_sock *rs, const struct rd_terms *t)
+{
+	const struct rd_queue *q = rs->r.queue;
+
+	/* as above */
+	return t->window && t->shortest && rd_out(rs) && data_race(q->out >= q->limit);
 }
 
 /* The time at which a closed window gives up, ns. */
@@ -358,9 +381,10 @@ static u32 rd_level_word(const struct rd_sock *rs, const struct rd_terms *t)
 }
 
 /* The queue has scheduled a connection that may not send a credit: it leaves.  If its window was
- * closed for too long, others may have its part.  The data of a grant may wait behind shorter
- * messages, so only a request for more without that data is a reason to judge its sender:
- * rd_recount().  But a request may have closed the window since it was in the queue: it stays.
+ * closed for too long, or no data arrives for the link, others may have its part.  The data of a
+ * grant may wait behind shorter messages, so only a request for more without that data is a reason
+ * to judge its sender: rd_recount().  But a request may have closed the window since it was in the
+ * queue: it stays.
  */
 static void rd_give_up(struct rd_sock *rs, const struct rd_terms *t)
 {
@@ -403,7 +427,7 @@ static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms 
 	if (g)
 		rd_arrived(sk, rs, t);
 	/* A window gives up by itself. */
-	if (before(rs->credit, rs->end) && !rd_is_stale(rs, t) &&
+	if (before(rs->credit, rs->end) && !rd_is_stale(rs, t) && !rd_is_stalled(rs, t) &&
 	    (t->window || !rd_is_silent(sk, rs, t)))
 		n = min(rd_permits(rs, t), rs->end - rs->credit);
 	n = t->shortest ? n : min(n, 1U);

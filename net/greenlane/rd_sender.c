@@ -285,6 +285,9 @@ void rd_postpone_rto(struct sock *sk, struct rd_sock *rs)
 	if (!rs->requesting || rs->retries || !tp->lost_out || tcp_packets_in_flight(tp) ||
 	    icsk->icsk_retransmits)
 		return;
+	/* The peer has dropped a packet that it had SACKed: TCP's timer for that is a short one. */
+	if (TCP_SKB_CB(tcp_rtx_queue_head(sk))->sacked & TCPCB_SACKED_ACKED)
+		return;
 	most = min(most ?: U32_MAX, RD_POSTPONED);
 	left = tcp_skb_timestamp_us(tcp_rtx_queue_head(sk)) + most * USEC_PER_MSEC - tcp_clock_us();
 	if (left <= 0)

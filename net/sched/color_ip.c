@@ -95,17 +95,27 @@ int color_dsfield(struct sk_buff *skb)
 
 /**
  * color_set_ce() - mark a packet
- * @skb: the packet
+ * @skb: the packet; other ports may have clones of it, which stay unmarked
  *
  * Return: true if it is ECN-capable and had no CE yet.
  */
 bool color_set_ce(struct sk_buff *skb)
 {
-	void *h = color_ip_hdr(skb);
+	u8 *h = color_ip_hdr(skb);
+	unsigned int at, size;
+	bool four;
+	u8 ds;
 
 	if (!h)
 		return false;
-	if (((struct iphdr *)h)->version == 4)
-		return !INET_ECN_is_ce(ipv4_get_dsfield(h)) && IP_ECN_set_ce(h);
-	return !INET_ECN_is_ce(ipv6_get_dsfield(h)) && IP6_ECN_set_ce(skb, h);
+	four = ((struct iphdr *)h)->version == 4;
+	ds = four ? ipv4_get_dsfield((struct iphdr *)h) : ipv6_get_dsfield((struct ipv6hdr *)h);
+	if (INET_ECN_is_not_ect(ds) || INET_ECN_is_ce(ds))
+		return false;
+	at = h - skb->data;
+	size = four ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	if (skb_ensure_writable(skb, at + size))
+		return false;
+	h = skb->data + at;
+	return four ? IP_ECN_set_ce((struct iphdr *)h) : IP6_ECN_set_ce(skb, (struct ipv6hdr *)h);
 }

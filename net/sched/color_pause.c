@@ -1147,8 +1147,8 @@ static int color_pause_options(struct color_pause_config *cfg, const struct colo
 	return 0;
 }
 
-/* Can the device's ports pause? */
-static int color_pause_check_dev(struct net_device *dev, const struct color_pause_link *link,
+/* Can the device's ports pause?  @speed: that of the device, bytes/s; 0 if it is unknown. */
+static int color_pause_check_dev(const struct net_device *dev, u64 speed,
 				 const struct color_pause_port *port, struct nlattr **tb,
 				 struct netlink_ext_ack *extack)
 {
@@ -1162,7 +1162,7 @@ static int color_pause_check_dev(struct net_device *dev, const struct color_paus
 				    "pause: a VRF or a bond above the device hides by which link packets arrive");
 		return -EOPNOTSUPP;
 	}
-	if (!port->rate && !color_pause_speed(dev) && !(link && link->speed)) {
+	if (!port->rate && !speed) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[TCA_COLOR_PAUSE] ?: tb[TCA_COLOR_RATE64],
 				    "The device reports no speed, the unit of pause times: pause needs a rate");
 		return -EINVAL;
@@ -1171,7 +1171,7 @@ static int color_pause_check_dev(struct net_device *dev, const struct color_paus
 }
 
 static struct color_pause_link *color_pause_link_get(struct color_pause_net *cn,
-						     struct net_device *dev)
+						     struct net_device *dev, u64 speed)
 {
 	struct color_pause_link *link = xa_load(&cn->links, dev->ifindex);
 
@@ -1179,8 +1179,11 @@ static struct color_pause_link *color_pause_link_get(struct color_pause_net *cn,
 		link = color_pause_link_new(cn, dev);
 	if (IS_ERR(link))
 		return link;
+	/* A port of a device that has left the namespace may be destroyed late. */
+	if (link->dev != dev)
+		return ERR_PTR(-EBUSY);
 	link->users++;
-	link->speed = color_pause_speed(dev) ?: link->speed;
+	link->speed = speed ?: link->speed;
 	return link;
 }
 
@@ -1210,6 +1213,7 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 	struct color_pause_config cfg;
 	struct color_pause_link *link;
 	struct color_pause *pause;
+	u64 speed;
 	int err;
 
 	ASSERT_RTNL();
@@ -1221,11 +1225,13 @@ struct color_pause *color_pause_get(struct Qdisc *sch, const struct color_pause 
 		err = color_pause_check(&plan, tb, extack);
 		return ERR_PTR(err);
 	}
-	err = color_pause_check_dev(dev, own ? own->link : NULL, port, tb, extack);
+	/* Read it once: a link that flaps has none the next time. */
+	speed = color_pause_speed(dev) ?: own ? own->link->speed : 0;
+	err = color_pause_check_dev(dev, speed, port, tb, extack);
 	if (err)
 		return ERR_PTR(err);
 
-	link = color_pause_link_get(cn, dev);
+	link = color_pause_link_get(cn, dev, speed);
 	if (IS_ERR(link))
 		return ERR_CAST(link);
 	pause = color_pause_new(link, sch, &cfg, port);

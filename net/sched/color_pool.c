@@ -33,9 +33,11 @@ static void color_pool_set_peak(struct color_pool *pool, s64 used)
 }
 
 /* The maximum that a port charges beyond a packet, bytes. */
-static u32 color_pool_chunk(u32 size)
+static u32 color_pool_chunk(const struct color_pool *pool, u32 size)
 {
-	return size < COLOR_POOL_CHUNKS_FROM ? 0 : min(COLOR_POOL_CHUNK, size >> 8);
+	if (size < COLOR_POOL_CHUNKS_FROM || READ_ONCE(pool->exact))
+		return 0;
+	return min(COLOR_POOL_CHUNK, size >> 8);
 }
 
 /* Is less than 1/8 of the pool free?  Then ports keep no reserve. */
@@ -77,7 +79,7 @@ bool color_share_charge(struct color_share *share, u32 alpha, u64 queued, u32 le
 {
 	struct color_pool *pool = share->pool;
 	u32 size = READ_ONCE(pool->size);
-	u32 chunk = min_t(u64, color_pool_chunk(size), queued);
+	u32 chunk = min_t(u64, color_pool_chunk(pool, size), queued);
 	u64 reserve = share->held - queued;
 	s64 used = atomic64_read(&pool->used);
 	u64 more;
@@ -106,7 +108,7 @@ bool color_share_charge(struct color_share *share, u32 alpha, u64 queued, u32 le
  */
 u64 color_share_low(const struct color_share *share)
 {
-	u32 chunk = color_pool_chunk(READ_ONCE(share->pool->size));
+	u32 chunk = color_pool_chunk(share->pool, READ_ONCE(share->pool->size));
 	u64 held = share->held;
 
 	if (!chunk || !held)
@@ -126,7 +128,7 @@ void color_share_release(struct color_share *share, u64 queued)
 {
 	struct color_pool *pool = share->pool;
 	u32 size = READ_ONCE(pool->size);
-	u64 keep = min_t(u64, color_pool_chunk(size), queued);
+	u64 keep = min_t(u64, color_pool_chunk(pool, size), queued);
 	u64 reserve = share->held - queued;
 
 	if (color_pool_tight(size, atomic64_read(&pool->used)))
@@ -277,6 +279,7 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
 	strscpy(pool->name, name, sizeof(pool->name));
+	pool->net = net;
 	pool->size = size;
 	pool->ports = 1;
 	INIT_LIST_HEAD(&pool->shares);
@@ -319,6 +322,30 @@ bool color_pool_resize(struct color_pool *pool, struct nlattr **tb)
 		return false;
 	WRITE_ONCE(pool->size, size);
 	return true;
+}
+
+/**
+ * color_pool_set_exact() - a port of the pool has begun to pause its neighbours, or has ended that
+ * @pool: the pool, or NULL
+ *
+ * Xoff promises room for bytes that are queued, and knows no reserves of other ports.
+ *
+ * Return: true if all ports have to give their reserves back.
+ */
+bool color_pool_set_exact(struct color_pool *pool)
+{
+	const struct color_share *share;
+	bool exact = false;
+
+	ASSERT_RTNL();
+	if (!pool)
+		return false;
+	list_for_each_entry(share, &pool->shares, entry)
+		exact |= !share->fill.limit;
+	if (exact == pool->exact)
+		return false;
+	WRITE_ONCE(pool->exact, exact);
+	return exact;
 }
 
 /* A port that does not pause fills the pool.  @left: bytes that the dynamic thresholds leave free;

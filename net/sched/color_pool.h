@@ -41,20 +41,24 @@ struct nlattr;
 
 /**
  * struct color_pool - a buffer that ports of one network namespace share
- * @list: entry in the namespace's pools; RTNL
+ * @net: the namespace, which removes its pools
+ * @list: entry in its pools; RTNL
  * @shares: &struct color_share of each port; RTNL
  * @ports: ports that use it; RTNL
  * @name: the user's name for it
  * @size: bytes; written under RTNL, read by every port
+ * @exact: no port keeps a reserve, as one of them has promised its neighbours room; likewise
  * @used: bytes that ports hold
  * @peak: maximum of @used
  */
 struct color_pool {
+	struct net		*net;
 	struct list_head	list;
 	struct list_head	shares;
 	unsigned int		ports;
 	char			name[TC_COLOR_POOL_NAMSIZ];
 	u32			size;
+	bool			exact;
 
 	/* dirtied by every chunk of every port */
 	atomic64_t		used ____cacheline_aligned_in_smp;
@@ -102,6 +106,7 @@ struct color_pool *color_pool_get(struct net *net, struct color_pool *pool,
 				  struct nlattr **tb,
 				  struct netlink_ext_ack *extack);
 u32 color_pool_new_size(const struct color_pool *pool, struct nlattr **tb);
+bool color_pool_set_exact(struct color_pool *pool);
 bool color_pool_resize(struct color_pool *pool, struct nlattr **tb);
 void color_pool_put(struct color_pool *pool);
 int color_pool_init(void);

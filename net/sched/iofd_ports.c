@@ -12,17 +12,6 @@
 
 #include "iofd_ports.h"
 
-/* Release the reference to the device, if there is one. */
-static void iofd_port_put(struct iofd_port *port)
-{
-	struct net_device *dev = rtnl_dereference(port->dev);
-
-	if (!dev)
-		return;
-	RCU_INIT_POINTER(port->dev, NULL);
-	netdev_put(dev, &port->tracker);
-}
-
 /**
  * iofd_ports_free() - free a list
  * @ports: the list, which is not reachable for new readers; or NULL
@@ -33,8 +22,14 @@ void iofd_ports_free(struct iofd_ports *ports)
 
 	if (!ports)
 		return;
-	for (i = 0; i < ports->n; i++)
-		iofd_port_put(&ports->port[i]);
+	for (i = 0; i < ports->n; i++) {
+		struct iofd_port *port = &ports->port[i];
+
+		/* Packets that a reader of this list has taken are still sent by the device: its
+		 * unregistration waits for them.
+		 */
+		netdev_put(rtnl_dereference(port->dev), &port->tracker);
+	}
 	kfree_rcu(ports, rcu);
 }
 
@@ -49,11 +44,13 @@ void iofd_ports_gone(struct iofd_ports *ports, const struct net_device *dev)
 
 	for (i = 0; i < ports->n; i++) {
 		struct iofd_port *port = &ports->port[i];
+		struct net_device *held = rtnl_dereference(port->dev);
 
-		if (rtnl_dereference(port->dev) != dev)
+		if (held != dev)
 			continue;
 		strscpy(port->name, dev->name, sizeof(port->name));
-		iofd_port_put(port);
+		RCU_INIT_POINTER(port->dev, NULL);
+		netdev_put(held, &port->tracker);
 	}
 }
 
@@ -347,5 +344,6 @@ enum iofd_sent iofd_port_xmit(const struct iofd_port *port, struct sk_buff *skb)
 		return IOFD_NO_MEMORY;
 	}
 	err = neigh_xmit(port->table, dev, &port->via, skb);
-	return net_xmit_eval(err) ? IOFD_REFUSED : IOFD_SENT;
+	/* color, and noop while a port's qdisc is replaced, drop with NET_XMIT_CN. */
+	return err ? IOFD_REFUSED : IOFD_SENT;
 }

@@ -176,6 +176,16 @@ static u64 color_queued(const struct color_sched_data *q)
 	return queued;
 }
 
+/* The occupancy that the port's limits are compared with, bytes.  A port that pauses has promised
+ * room for each byte of its links, and a requeued packet is charged to none any more.
+ */
+static u64 color_occupancy(const struct Qdisc *sch)
+{
+	const struct color_sched_data *q = qdisc_priv(sch);
+
+	return q->pause ? color_queued(q) : color_backlog(sch);
+}
+
 static struct color_skb_cb *color_skb_cb(const struct sk_buff *skb)
 {
 	qdisc_cb_private_validate(skb, sizeof(struct color_skb_cb));
@@ -450,12 +460,12 @@ static enum color_verdict color_admit(struct Qdisc *sch, const struct color_stat
 	else if (band && cfg->count == TC_COLOR_COUNT_QUEUE)
 		occ = band->stats.backlog;
 	else
-		occ = color_backlog(sch);
+		occ = color_occupancy(sch);
 	if (unlikely(!color_fits(occ, len, thresh)))
 		return COLOR_REFUSED_COLOR;
 	if (band && !color_band_fits(band, segs))
 		return COLOR_REFUSED_BAND;
-	if (unlikely(!color_fits(color_backlog(sch), len, cfg->limit)))
+	if (unlikely(!color_fits(color_occupancy(sch), len, cfg->limit)))
 		return color_full(sch, len);
 	if (!q->share.pool)
 		return COLOR_ADMITTED;
@@ -1116,7 +1126,7 @@ static void color_reset(struct Qdisc *sch)
 	qdisc_watchdog_cancel(&q->watchdog);
 }
 
-/* The pool has a new size: each of its ports returns its reserve. */
+/* The pool has a new size, or keeps no reserves from now on: each of its ports returns its own. */
 static void color_resized(struct color_pool *pool)
 {
 	struct color_sched_data *q;
@@ -1264,7 +1274,8 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	/* bands that were paused may not be any more */
 	if (pause && sch->q.qlen)
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next);
-	if (resized)
+	color_pool_set_exact(pool);	/* the old one may have lost a port that pauses */
+	if (color_pool_set_exact(q->share.pool) || resized)
 		color_resized(q->share.pool);
 	if (q->pause || pause || q->share.pool || pool)
 		color_pause_update_net(dev_net(qdisc_dev(sch)));
@@ -1305,9 +1316,11 @@ static void color_destroy(struct Qdisc *sch)
 	link_speed_port_clear(&q->port);
 	pool = color_share_move(&q->share, NULL, 0);
 	color_pause_put(q->pause);
-	color_pool_put(pool);
+	color_pool_set_exact(pool);
+	/* The device may be in another namespace by now. */
 	if (pool && !q->pause)
-		color_pause_update_net(dev_net(qdisc_dev(sch)));
+		color_pause_update_net(pool->net);
+	color_pool_put(pool);
 	kfree(q->bands);
 }
 

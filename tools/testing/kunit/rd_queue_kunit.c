@@ -560,6 +560,42 @@ static void rd_queue__closed_window(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
 }
 
+/* Windows of SRPT are partly open and leave no room: @stall ends the wait of one with data in
+ * flight, and the others follow when it gives up.
+ */
+static void rd_queue__stalled_shortest(struct kunit *test)
+{
+	u64 now = soon();
+	int i;
+
+	for (i = 1; i < 3; i++)
+		rd_window(&queue, &recv[i], RD_WINDOW_FULL, 2, 0, now + 100);
+	for (i = 0; i < 3; i++) {
+		left[i] = (i + 1) * COST;
+		rd_window(&queue, &recv[i], i ? RD_WINDOW_FULL : 0, 2, 0, now + 100);
+		KUNIT_EXPECT_FALSE(test, rd_want(&queue, &recv[i], now, now, left[i]));
+	}
+	KUNIT_EXPECT_EQ(test, ktime_to_ns(hrtimer_get_expires(&queue.timer)), now + 100);
+	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + 99));
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + 100), &recv[1]);
+	/* It waits for more of its data: the next one. */
+	rd_served(&queue, &recv[1], now + 100, 0, now + 200, 0);
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + 100), &recv[2]);
+	rd_served(&queue, &recv[2], now + 100, 0, now + 200, 0);
+	/* None is left that could be silent: no timer expires again and again. */
+	KUNIT_EXPECT_NULL(test, rd_schedule_next(&queue, now + 100));
+	KUNIT_EXPECT_GT(test, queue.stall, now + 100);
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + 200), &recv[1]);
+	rd_served(&queue, &recv[1], now + 200, 0, RD_NEVER, 0);
+	/* Its part is free. */
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + 200), &recv[2]);
+	rd_served(&queue, &recv[2], now + 200, 0, RD_NEVER, 0);
+	KUNIT_EXPECT_PTR_EQ(test, rd_schedule_next(&queue, now + 200), &recv[0]);
+	rd_served(&queue, &recv[0], now + 200, 0, RD_NEVER, 0);
+	KUNIT_EXPECT_EQ(test, queue.out, 0);
+	KUNIT_EXPECT_EQ(test, queue.receivers, 0);
+}
+
 /* In the fair queue a receiver with a window also waits for the link. */
 static void rd_queue__paced_windows(struct kunit *test)
 {
@@ -665,6 +701,7 @@ static struct kunit_case rd_queue_cases[] = {
 	KUNIT_CASE(rd_queue__random),
 	KUNIT_CASE(rd_queue__windows),
 	KUNIT_CASE(rd_queue__closed_window),
+	KUNIT_CASE(rd_queue__stalled_shortest),
 	KUNIT_CASE(rd_queue__paced_windows),
 	KUNIT_CASE(rd_queue__stall),
 	KUNIT_CASE(rd_queue__levels),

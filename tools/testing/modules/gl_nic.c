@@ -37,6 +37,10 @@ static unsigned int limit;
 module_param(limit, uint, 0644);
 MODULE_PARM_DESC(limit, "bytes in a ring; 0 for no limit (0)");
 
+static unsigned int answers;
+module_param(answers, uint, 0644);
+MODULE_PARM_DESC(answers, "the speed is unknown once, after this number of answers less one; 0: known (0)");
+
 /**
  * struct nic_ring - the packets of a queue
  * @skbs: waiting for the link
@@ -204,7 +208,7 @@ static const struct net_device_ops nic_ops = {
 
 static int nic_link(struct net_device *dev, struct ethtool_link_ksettings *settings)
 {
-	settings->base.speed = mbit;
+	settings->base.speed = answers && !--answers ? SPEED_UNKNOWN : mbit;
 	settings->base.duplex = DUPLEX_FULL;
 	return 0;
 }

@@ -302,6 +302,25 @@ def full_pool():
               f"paused after fewer than 100 packets, drops of p1; paused after {sent}")
 
 
+@case("a port that drains a large pool keeps none of the room that another's Xoff promises")
+def no_reserve():
+    with pfc.switch(f"rate 1gbit limit 4m pool sw size 2m alpha 1024 pause all {AWAY}",
+                    "rate 8bit limit 4m pool sw alpha 1024 pause obey") as net:
+        p.veth("n2", "p2")
+        p.tc("qdisc add dev p2 root color rate 8mbit limit 4m pool sw alpha 1024 pause obey")
+        p.tc("filter add dev p0 parent ffff: pref 1 protocol ip u32 match ip tos 0x28 0xff"
+             " action mirred egress redirect dev p2")
+        p.settle(0.01)
+        net.received()
+        net.senders[0].send(p.ipv4(1000, p.GREEN), 26)
+        p.settle(0.0083)
+        held = p.shown("p2")["backlog"]
+        # Up to Xoff, and data that still arrives.
+        net.senders[0].send(p.ipv4(1000), (pfc.stats()["xoff"] - held + HEADROOM) // 1000)
+        equal(p.shown("p1")["drops"], 0, "drops of p1")
+        true(net.received(), "n0 is paused")
+
+
 @case("a new or changed port is refused if another port's Xoff would exceed its room")
 def promised():
     with pfc.switch(f"rate 1gbit limit 300k pause all {AWAY}",

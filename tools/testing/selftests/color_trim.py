@@ -323,22 +323,34 @@ def no_room():
     sender.close()
 
 
-@case("a packet that a bridge floods is trimmed at one port and whole at the other")
-def flooded():
+def flooded_by_bridge(words, data):
+    """Two ports of a bridge with these words have a copy each; returns the frames that left them."""
     p.insmod()
     p.fresh_namespace()
     for i in (0, 2, 4):
         p.veth(f"p{i}", f"p{i + 1}")
     p.run("ip", "-batch", "-", text="link add name b0 type bridge\nlink set b0 up\n" + "".join(
         f"link set p{i} master b0\n" for i in (0, 2, 4)))
-    for dev, words in (("p0", "yellow 1 trim 61"), ("p2", "yellow none trim 61")):
-        p.tc(f"qdisc add dev {dev} root color {words}")
+    for dev, of in zip(("p0", "p2"), words):
+        p.tc(f"qdisc add dev {dev} root color {of}")
     sender, receivers = p.Sender("p5"), [p.Receiver(dev) for dev in ("p1", "p3")]
-    sender.send(frame())
-    got = [[one.hex() for _, one in receiver.frames(1)] for receiver in receivers]
-    equal(got, [[trimmed().hex()], [frame().hex()]], "frames")
+    sender.send(data)
+    got = [[one for _, one in receiver.frames(1)] for receiver in receivers]
     for one in (sender, *receivers):
         one.close()
+    return got
+
+
+@case("a packet that a bridge floods is trimmed at one port and whole at the other")
+def flooded():
+    got = flooded_by_bridge(("yellow 1 trim 61", "yellow none trim 61"), frame())
+    equal(got, [[trimmed()], [frame()]], "frames")
+
+
+@case("a packet that a bridge floods is marked at one port and not at the other", version=(4, 6))
+def flooded_ect(version):
+    got = flooded_by_bridge(("ecn 0", "ecn none"), frame(version, tos=2))
+    equal(got, [[frame(version, tos=3)], [frame(version, tos=2)]], "frames")
 
 
 @case("the parent has the qlen and backlog of its child")

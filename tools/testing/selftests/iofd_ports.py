@@ -122,10 +122,11 @@ def down_timeout():
     sender.close()
 
 
-@case("packets that the queue of a port drops are counted as refused")
-def refused():
+@case("packets that the queue of a port drops are counted as refused",
+      words=("limit 1514", "limit 1m yellow 1514", "limit 1m pool sw size 1514"))
+def refused(words):
     sender, port = begun(ports=1)
-    p.tc(f"qdisc add dev d{port} root color rate 8bit limit 1514")
+    p.tc(f"qdisc add dev d{port} root color rate 8bit {words}")
     for number in range(5):                     # the link has one, the queue another one
         equal(sender.send(i.frame(MIDDLE, number=number)), 1, "sent")
     seen = i.counters()

@@ -113,6 +113,22 @@ def alone(limit):
                "time by the link's")
 
 
+@case("a link that flaps while a port that pauses is created: its speed is not taken as 0")
+def flaps():
+    with Cards("color", 0, cc="cubic") as cards:
+        for answers in range(1, 7):
+            subprocess.run(["tc", "-n", cards.a.name, "qdisc", "del", "dev", "va", "root"], check=True)
+            with open("/sys/module/gl_nic/parameters/answers", "w", encoding="ascii") as parameter:
+                parameter.write(str(answers))
+            done = subprocess.run(
+                ["tc", "-n", cards.a.name, "qdisc", "add", "dev", "va", "root", "color", "limit", "1m",
+                 "pause", "obey"], capture_output=True, text=True, check=False)
+            true(done.returncode == 0 or "reports no speed" in done.stderr, done.stderr)
+            after(cards, (0.01,))
+            if done.returncode:
+                cards.tc(cards.a, "qdisc add dev va root color")
+
+
 def after(cards, spans):
     """The bytes that b receives after a pause frame to a's card, by the time since, s."""
     with cards.b, socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:

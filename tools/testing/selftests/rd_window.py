@@ -16,7 +16,7 @@ from lab.wire import xpass
 from lab.wire.attack import OFF_PATH, Attacker
 from lab.wire.hold import hold
 from lab.wire.packet import data, option
-from lab.wire.sockopt import abort, info
+from lab.wire.sockopt import abort, choose, info, ssthresh
 from lab.wire.window import (ALONE, HOLD, RTT, WINDOW, drop, innocent, is_grant, lose, small,
                              started, wires)
 from lab.wire.wire import MSS, Wire, pattern
@@ -125,10 +125,12 @@ def limit(cc, overcommit):
 
 
 @case("senders that request and do not send: others have the link again after the hold", cc=CCS,
-      count=(4, 8))
-def claimed(cc, count):
+      count=(4, 8), idle=(0, 3.2))
+def claimed(cc, count, idle):
     with wires(cc) as wire:
         pairs = started(wire, count + 1)
+        # The low half of the time at which data moved last wraps.
+        wire.run(idle)
         silence(wire, pairs[:count])
         for client, _ in pairs[:count]:
             client.send(pattern(30_000))
@@ -146,6 +148,27 @@ def claimed(cc, count):
         within(time.monotonic() - began, 2.4e-3, 4e-3, "time of 290 kB, s")
 
 
+@case("peers die in the midst of their windows: others have the link again after the hold", cc=CCS)
+def half_open(cc):
+    with wires(cc) as wire:
+        overcommit_of(wire, cc)
+        first, second, other = started(wire, 3, 300_000)
+        left = {pair[0].getsockname()[1]: 3 for pair in (first, second)}
+
+        def rule(p):
+            if not (p.from_a and p.len and p.sport in left):
+                return False
+            left[p.sport] -= 1
+            return left[p.sport] < 0
+        wire.rule = rule
+        first[0].send(pattern(290_000))
+        second[0].send(pattern(100_000))
+        wire.run(2.7 * RTT)
+        drop(wire, (first, second))
+        wire.run(20 * HOLD)
+        innocent(wire, other)
+
+
 @case("data is lost: grants repair it, and the window does not shrink for good", cc=CCS,
       version=(4, 6), which=((3,), (1,), (5, 6, 7), tuple(range(20, 60, 3))))
 def lost_data(cc, version, which):
@@ -161,6 +184,17 @@ def lost_data(cc, version, which):
         wire.mark()
         true(wire.transfer(client, server, 400_000), "arrives")
         within(time.monotonic() - wire.seen[0].time, 3.3e-3, 5.5e-3, "time of 400 kB, s")
+
+
+@case("another congestion control after a loss: it begins in slow start", cc=CCS)
+def slow_start(cc):
+    with wires(cc) as wire:
+        client, server = wire.connect()
+        lose(wire, lambda p: p.from_a and p.len, (3,))
+        true(wire.transfer(client, server, 100_000, 50e-3), "arrives")
+        wire.run(5e-3)
+        choose(client, "cubic")
+        within(ssthresh(client), 1 << 30, 1 << 31, "slow start threshold, packets")
 
 
 @case("a process that owns the receiver's socket: the window is full when it has released it",

@@ -18,8 +18,9 @@ from lab.tap import case, equal, main, true
 from lab.transports import TRANSPORTS
 from lab.wire.peer import (fast_open, mid_handshake, mptcp, simultaneous, syn_cookies,
                            without_option, without_sack)
-from lab.wire.sockopt import sign
-from lab.wire.wire import Wire
+from lab.wire.sockopt import choose, sign
+from lab.wire.transcript import lose
+from lab.wire.wire import Wire, pattern
 
 # A congestion control of each transport, and the bursts of TLT's bases.
 CCS = tuple(cc for row in TRANSPORTS for cc in (
@@ -251,6 +252,21 @@ def changed(cc, other):
             for end in (client, server):
                 equal(len(wire.receive(end, 40_000, 2)), 40_000, f"bytes, {n}")
         true(wire.transfer_both(client, server, COUNT, 2), "both arrive")
+
+
+@case("another congestion control after losses, while data waits: TCP sends it at once", cc=CCS)
+def changed_while_waiting(cc):
+    with Wire(cc=cc, rto_min=200) as wire:
+        client, server = wire.connect()
+        wire.rule = lose("> data", every=20)
+        true(wire.transfer(client, server, COUNT, 5), "arrives")
+        wire.rule = None
+        wire.run(20e-3)
+        # No credit arrives.
+        wire.rule = lambda p: not p.from_a
+        client.send(pattern(5000))
+        choose(client, "cubic")
+        equal(len(wire.receive(server, 5000, 50e-3)), 5000, "bytes")
 
 
 @case("TCP_REPAIR: a frozen connection goes on", cc=CCS)

@@ -6,6 +6,7 @@
 """
 import contextlib
 import socket
+import struct
 import subprocess
 
 from lab import tap
@@ -20,6 +21,7 @@ from lab.wire.trim import cut, forged, reports, trims
 from lab.wire.wire import IFF_NAPI, MSS, Wire, pattern
 
 MERGE = 20_000          # ns
+SO_MEMINFO = 55
 CCS = ("reno", "cubic", "dctcp", "bbr", "tlt_reno", "tlt_cubic", "tlt_dctcp", "tlt_bbr", "xpass",
        "aeolus_xpass", "dcqcn", "tlt_dcqcn", "dart", "tlt_dart", "timely", "hpcc", "tlt_hpcc", "ndp",
        "homa", "aeolus_homa", "aeolus_ndp", "aeolus_reno", "aeolus_cubic", "aeolus_dctcp")
@@ -308,6 +310,30 @@ def forged_report(version):
         report(una, 0xffff)
         equal(len(wire.receive(server, 5 * MSS[version], 5e-3)), 5 * MSS[version], "bytes")
         equal(len([p for p in wire.from_a() if p.len]), 10, "packets sent in all")
+
+
+@case("a peer with a small MSS reports each segment: the cuts take no more memory than TCP's own")
+def cuts():
+    with wires("cubic", tso=True) as wire:
+        listener = wire.listen()
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 88)
+        client, server = wire.connect(listener=listener)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 150_000)
+        true(wire.transfer(client, server, 1_000_000, 5), "bytes arrive")
+        wire.run(0.1)
+        report, _, una = forged(wire, client, server)
+        wire.rule = lambda p: not p.from_a
+        client.setblocking(False)
+        client.send(pattern(150_000))
+        wire.run(2e-3)
+        mss, flying = tcp_info(client, 16), tcp_info(client, 24)
+        true(flying > 1000, f"packets in flight: {flying}, more than 1000")
+        for n in range(1, flying):
+            report(una + n * mss, mss)
+        wire.run(2e-3)
+        sndbuf, _, queued = struct.unpack_from("3I", client.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 36), 12)
+        # tcp_fragment()'s limit: two packets of 64 kB more than the buffer, twice.
+        within(queued, sndbuf / 2, 2 * (sndbuf + 2 * 66_200) + 5000, "memory of the packets")
 
 
 @case("a report of a range that is SACKed in part: the rest is repeated", version=(4, 6))
