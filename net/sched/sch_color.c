@@ -179,7 +179,7 @@ static u64 color_queued(const struct color_sched_data *q)
 /* The occupancy that the port's limits are compared with, bytes.  A port that pauses has promised
  * room for each byte of its links, and a requeued packet is charged to none any more.
  */
-static u64 color_occupancy(const struct Qdisc *sch)
+static u64 color_occupancy(struct Qdisc *sch)
 {
 	const struct color_sched_data *q = qdisc_priv(sch);
 

@@ -90,6 +90,26 @@ def joins():
     tap.close()
 
 
+@case("a port with a requeued packet has room for each byte that Xoff promises")
+def promised():
+    p.insmod()
+    p.fresh_namespace()
+    p.veth("n0", "p0")
+    tap = Tap("t0")
+    p.tc("qdisc add dev p0 ingress")
+    p.tc("filter add dev p0 parent ffff: matchall action mirred egress redirect dev t0")
+    p.tc("qdisc add dev p0 root color rate 1gbit limit 1m pause all delay 2us unit 1514")
+    p.tc("qdisc add dev t0 root color limit 100k pause obey")
+    sender = p.Sender("n0")
+    stopped(sender)
+    headroom = 5000 + 3 * 1514 + 60
+    room = p.shown("p0")["pause"]["xoff"] + headroom - queued()
+    sender.send(p.ipv4(1000), room // 1000)
+    equal(p.shown("t0")["drops"], 0, "drops")
+    sender.close()
+    tap.close()
+
+
 @case("a port that holds a reserve of a larger pool returns all of it",
       how=("drain", "down"))
 def reserve(how):
