@@ -758,19 +758,22 @@ static u64 color_pause_xoff_min(const struct color_pause *pause)
 	return 2 * (u64)color_pause_packet(pause);
 }
 
-/* Maximum bytes of a port's packets that never count: packets of bands without a priority, and with
- * `pause green` red and yellow ones.  U64_MAX if they have no limit, and @why is the reason.
+/* Maximum bytes of a port's packets that never count: trimmed ones, packets of bands without a
+ * priority, and with `pause green` red and yellow ones.  U64_MAX if they have no limit, and @why is
+ * the reason.
  */
 static u64 color_pause_uncounted(const struct color_pause *pause, bool green,
 				 enum color_pause_why *why)
 {
 	const struct color_pause_port *port = &pause->port;
-	u64 bytes = green ? port->others : 0;
+	u64 bytes = port->trimmed;
 	u32 i;
 
 	*why = COLOR_PAUSE_RED;
-	if (green && !bytes)
+	if (green && !port->others)
 		return U64_MAX;
+	if (green)
+		bytes += port->others;
 	*why = COLOR_PAUSE_OPEN;
 	for (i = 0; i < port->bands; i++) {
 		if (pause->prio[i] != COLOR_PAUSE_NO_PRIO)

@@ -86,6 +86,7 @@ struct color_pause_config {
  * struct color_pause_port - properties of a port that decide how many bytes it can queue
  * @rate: rate of its link, bytes/s; 0 for the device's speed
  * @others: maximum of red and yellow packets in it, bytes; 0 if red has no threshold
+ * @trimmed: maximum of trimmed packets in it, bytes
  * @green: threshold of green packets, bytes, or COLOR_NO_THRESH
  * @count: the bytes that @green is compared with
  * @pool: the shared buffer that it charges, or NULL
@@ -100,6 +101,7 @@ struct color_pause_config {
 struct color_pause_port {
 	u64			rate;
 	u64			others;
+	u64			trimmed;
 	u64			green;
 	enum tc_color_count	count;
 	const struct color_pool	*pool;

@@ -38,6 +38,9 @@
 #define _COLOR_TRIM_H
 
 #include <linux/bits.h>
+#include <linux/if_ether.h>
+#include <linux/if_vlan.h>
+#include <linux/minmax.h>
 #include <linux/types.h>
 #include <uapi/linux/pkt_color.h>
 
@@ -70,6 +73,17 @@ struct color_trim {
 	u64	limited;
 	u64	unfit;
 };
+
+/* The longest headers of a trimmed packet: two tags, and IPv4's and TCP's options. */
+#define COLOR_TRIM_HEADERS_MAX	(ETH_HLEN + 2 * VLAN_HLEN + 60 + 60)
+
+/* Maximum of the trimmed packets in the queues, bytes. */
+static inline u64 color_trim_most(const struct color_trim_config *cfg)
+{
+	if (cfg->dscp == TC_COLOR_DSCPS)
+		return 0;
+	return (u64)cfg->limit * max_t(u32, cfg->size, COLOR_TRIM_HEADERS_MAX);
+}
 
 void color_trim_config_init(struct color_trim_config *cfg);
 int color_trim_parse(struct color_trim_config *cfg, struct nlattr **tb,

@@ -430,7 +430,8 @@ static __always_inline void color_push(struct sk_buff *skb, struct Qdisc *sch,
 
 	st->backlog = own;
 	WRITE_ONCE(sch->qstats.backlog, all);
-	if (pause)
+	/* The neighbour sent a trimmed packet in another band: pausing this one would not help. */
+	if (pause && !cb.trimmed)
 		cb.charged = color_pause_charge(pause, skb, band ? band - bands->band : 0,
 						cb.color, len);
 	color_skb_cb(skb)->charged = cb.charged;
@@ -1153,6 +1154,7 @@ static struct color_pause_port color_pause_port_of(struct Qdisc *sch,
 	struct color_pause_port port = {
 		.rate		= min(cfg->rate, TC_COLOR_RATE_MAX),
 		.others		= color_config_others(cfg, bands->n),
+		.trimmed	= color_trim_most(&cfg->trim),
 		.green		= cfg->thresh[TC_COLOR_GREEN],
 		.count		= cfg->count,
 		.pool		= pool,

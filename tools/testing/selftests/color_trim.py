@@ -15,6 +15,7 @@ import threading
 
 from lab.codepoints import DSCP
 from lab.net import frames as p
+from lab.net import pfc
 from lab.net.namespace import Namespace, write_sysctl
 from lab.tap import case, equal, main, true
 from lab.wire import packet
@@ -351,6 +352,16 @@ def flooded():
 def flooded_ect(version):
     got = flooded_by_bridge(("ecn 0", "ecn none"), frame(version, tos=2))
     equal(got, [[frame(version, tos=3)], [frame(version, tos=2)]], "frames")
+
+
+@case("a neighbour is not paused for trimmed packets, in whose band it has sent nothing")
+def unpaused():
+    with pfc.switch("rate 1gbit limit 1m pause all delay 2us unit 1514",
+                    "rate 8bit limit 200k bands 2 prio 61 0 trim 61 trim-size 256 trim-limit 400"
+                    " red 12112 count queue pause obey") as net:
+        net.senders[0].send(frame(tos=p.RED), 400)
+        true(p.shown("p1")["qlen"] > 350, "packets in the queue, most of them trimmed: above 350")
+        equal(net.received(), [], "pause frames")
 
 
 @case("the parent has the qlen and backlog of its child")
