@@ -1276,7 +1276,9 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	/* bands that were paused may not be any more */
 	if (pause && sch->q.qlen)
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next);
-	color_pool_set_exact(pool);	/* the old one may have lost a port that pauses */
+	/* The old one may have lost a port that pauses. */
+	if (pool != q->share.pool)
+		color_pool_set_exact(pool);
 	if (color_pool_set_exact(q->share.pool) || resized)
 		color_resized(q->share.pool);
 	if (q->pause || pause || q->share.pool || pool)

@@ -110,6 +110,23 @@ def promised():
     tap.close()
 
 
+@case("a port that holds a reserve returns it when another port of the pool begins to pause")
+def exact():
+    tap, sender, other = pair("pool sw size 4m", "pool sw size 4m")
+    sender.send(p.ipv4(1000), 10)
+    within(p.shown("t0")["pool"]["held"] - queued(), 1000, 16384, "reserve of the port, bytes")
+    p.tc("qdisc change dev a0 root color rate 1gbit pause all delay 2us unit 1514")
+    equal(p.shown("t0")["pool"]["held"] - queued(), 0, "its reserve, bytes")
+    sender.send(p.ipv4(1000), 10)
+    equal(p.shown("t0")["pool"]["held"] - queued(), 0, "its reserve after more packets, bytes")
+    p.tc("qdisc change dev a0 root color pause none")
+    sender.send(p.ipv4(1000), 10)
+    within(p.shown("t0")["pool"]["held"] - queued(), 1000, 16384, "its reserve in the end, bytes")
+    sender.close()
+    other.close()
+    tap.close()
+
+
 @case("a port that holds a reserve of a larger pool returns all of it",
       how=("drain", "down"))
 def reserve(how):
