@@ -99,6 +99,17 @@ static inline void gl_pacing_end(struct sock *sk)
 }
 
 /**
+ * gl_cwnd_left() - the window that the next congestion control can start from
+ * @tp: the connection, locked
+ *
+ * Return: packets.  Of a socket that is being destroyed the number in flight may be negative.
+ */
+static inline u32 gl_cwnd_left(const struct tcp_sock *tp)
+{
+	return max_t(s32, tcp_packets_in_flight(tp), TCP_INIT_CWND);
+}
+
+/**
  * gl_leave_rate() - leave a window and a pace that the next congestion control can start from
  * @sk: the connection, locked
  * @paces: gl_pacing_begin() has switched the pacing on
@@ -106,7 +117,7 @@ static inline void gl_pacing_end(struct sock *sk)
 static inline void gl_leave_rate(struct sock *sk, bool paces)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 enough = max_t(u32, tcp_packets_in_flight(tp), TCP_INIT_CWND);
+	u32 enough = gl_cwnd_left(tp);
 
 	gl_gso_default(sk);
 	/* The window of a socket that is being destroyed may be 0 already. */

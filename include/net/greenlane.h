@@ -551,6 +551,7 @@ void gl_call(struct gl_sock *gs, u64 now,
 	     void (*call)(struct sock *sk, struct gl_sock *gs, u64 now, bool may));
 void gl_kick(struct sock *sk, struct gl_sock *gs);
 bool gl_kick_soon(struct sock *sk, struct gl_sock *gs);
+void gl_xmit_at_release(struct sock *sk);
 void gl_xmit(struct sock *sk);
 void gl_xmit_one(struct sock *sk);
 

@@ -129,6 +129,18 @@ struct rd_queue {
 };
 
 /**
+ * rd_is_full() - do the windows of the link leave no room for more data?
+ * @q: its queue; without the lock the account may change at once
+ *
+ * Return: true if they have @limit in flight.
+ */
+static inline bool rd_is_full(const struct rd_queue *q)
+{
+	/* The lock protects both, and a reader without it does not need them to agree. */
+	return data_race(q->out >= q->limit);
+}
+
+/**
  * rd_catch_up() - limit by which a late timer catches up
  * @now: ns
  * @gap: time between two packets, ns

@@ -528,17 +528,27 @@ static enum hrtimer_restart gl_kick_timer(struct hrtimer *timer)
 /* --- send ---------------------------------------------------------------------- */
 
 /**
- * gl_xmit() - have TCP send now the packets that its window permits
- * @sk: the socket, locked and not owned by a process, BH off
+ * gl_xmit_at_release() - as gl_xmit(), when the process releases the socket
+ * @sk: the socket, locked
  *
  * TCP's handler for sockets that TCP small queues throttled retransmits the packets marked lost and
  * then sends new data, within snd_cwnd.  It drops a socket reference, so take one, unless the flag
  * is set and TCP has done so.
  */
-void gl_xmit(struct sock *sk)
+void gl_xmit_at_release(struct sock *sk)
 {
 	if (!test_and_set_bit(TCP_TSQ_DEFERRED, &sk->sk_tsq_flags))
 		sock_hold(sk);
+}
+EXPORT_SYMBOL_GPL(gl_xmit_at_release);
+
+/**
+ * gl_xmit() - have TCP send now the packets that its window permits
+ * @sk: the socket, locked and not owned by a process, BH off
+ */
+void gl_xmit(struct sock *sk)
+{
+	gl_xmit_at_release(sk);
 	sk->sk_prot->release_cb(sk);
 }
 EXPORT_SYMBOL_GPL(gl_xmit);

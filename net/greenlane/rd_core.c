@@ -71,8 +71,7 @@ static void rd_restore(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	inet_csk(sk)->icsk_mtup.enabled |= READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_mtu_probing) > 1;
-	/* Of a socket that is being destroyed the number in flight may be negative. */
-	tcp_snd_cwnd_set(tp, max_t(s32, tcp_packets_in_flight(tp), TCP_INIT_CWND));
+	tcp_snd_cwnd_set(tp, gl_cwnd_left(tp));
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (!tp->prior_cwnd)
 		tp->prior_cwnd = TCP_INIT_CWND;
@@ -90,9 +89,8 @@ static void rd_on_switch(struct sock *sk, struct gl_sock *gs, bool on)
 	rd_leave_link(rs);
 	rd_restore(sk);
 	/* TCP sends data that has waited for credits when the process releases the socket. */
-	if (sock_owned_by_user(sk) && sk->sk_state != TCP_CLOSE &&
-	    !test_and_set_bit(TCP_TSQ_DEFERRED, &sk->sk_tsq_flags))
-		sock_hold(sk);
+	if (sock_owned_by_user(sk) && sk->sk_state != TCP_CLOSE)
+		gl_xmit_at_release(sk);
 }
 
 /**

@@ -148,7 +148,7 @@ static bool rd_is_paced(const struct rd_receiver *r)
 /* Do the windows of the link leave no room for more data of this receiver? */
 static bool rd_is_shut(const struct rd_queue *q, const struct rd_receiver *r)
 {
-	return r->windowed && q->out >= q->limit;
+	return r->windowed && rd_is_full(q);
 }
 
 /* Do receivers of SRPT wait in @ready until the windows of the link have room?  If no data arrives,

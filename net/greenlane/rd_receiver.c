@@ -173,15 +173,12 @@ static bool rd_is_stale(struct rd_sock *rs, const struct rd_terms *t)
 }
 
 /* Has a receiver of SRPT been scheduled because no data arrives?  It has data in flight, and the
- * windows of the link leave no room: it must not permit more.  The account may change meanwhile:
- * then it waits for its data, which the queue hears of.
+ * windows of the link leave no room: it must not permit more.  Another CPU may change the account
+ * meanwhile: then it waits for its own data, whose arrival enqueues it again.
  */
 static bool rd_is_stalled(struct rd_sock *rs, const struct rd_terms *t)
 {
-	const struct rd_queue *q = rs->r.queue;
-
-	/* as above */
-	return t->window && t->shortest && rd_out(rs) && data_race(q->out >= q->limit);
+	return t->window && t->shortest && rd_out(rs) && rd_is_full(rs->r.queue);
 }
 
 /* The time at which a closed window gives up, ns. */

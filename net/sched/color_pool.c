@@ -193,14 +193,43 @@ static struct color_pool *color_pool_find(struct net *net, const char *name)
 }
 
 /**
+ * color_pool_set_exact() - a port of the pool has begun to pause its neighbours, or has ended that
+ * @pool: the pool, or NULL
+ *
+ * Xoff promises room for bytes that are queued, and knows no reserves of other ports.
+ *
+ * Return: true if all ports have to give their reserves back.
+ */
+bool color_pool_set_exact(struct color_pool *pool)
+{
+	const struct color_share *share;
+	bool exact = false;
+
+	ASSERT_RTNL();
+	if (!pool)
+		return false;
+	list_for_each_entry(share, &pool->shares, entry)
+		exact |= !share->fill.limit;
+	if (exact == pool->exact)
+		return false;
+	WRITE_ONCE(pool->exact, exact);
+	return exact;
+}
+
+/**
  * color_pool_put() - a port stops using a pool
  * @pool: the pool, or NULL; freed with its last port
  */
 void color_pool_put(struct color_pool *pool)
 {
 	ASSERT_RTNL();
-	if (!pool || --pool->ports)
+	if (!pool)
 		return;
+	if (--pool->ports) {
+		/* The port may have been the last one that pauses. */
+		color_pool_set_exact(pool);
+		return;
+	}
 	list_del(&pool->list);
 	kfree(pool);
 }
@@ -322,30 +351,6 @@ bool color_pool_resize(struct color_pool *pool, struct nlattr **tb)
 		return false;
 	WRITE_ONCE(pool->size, size);
 	return true;
-}
-
-/**
- * color_pool_set_exact() - a port of the pool has begun to pause its neighbours, or has ended that
- * @pool: the pool, or NULL
- *
- * Xoff promises room for bytes that are queued, and knows no reserves of other ports.
- *
- * Return: true if all ports have to give their reserves back.
- */
-bool color_pool_set_exact(struct color_pool *pool)
-{
-	const struct color_share *share;
-	bool exact = false;
-
-	ASSERT_RTNL();
-	if (!pool)
-		return false;
-	list_for_each_entry(share, &pool->shares, entry)
-		exact |= !share->fill.limit;
-	if (exact == pool->exact)
-		return false;
-	WRITE_ONCE(pool->exact, exact);
-	return exact;
 }
 
 /* A port that does not pause fills the pool.  @left: bytes that the dynamic thresholds leave free;

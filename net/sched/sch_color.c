@@ -1276,9 +1276,6 @@ static int color_change(struct Qdisc *sch, struct nlattr *opt,
 	/* bands that were paused may not be any more */
 	if (pause && sch->q.qlen)
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next);
-	/* The old one may have lost a port that pauses. */
-	if (pool != q->share.pool)
-		color_pool_set_exact(pool);
 	if (color_pool_set_exact(q->share.pool) || resized)
 		color_resized(q->share.pool);
 	if (q->pause || pause || q->share.pool || pool)
@@ -1320,7 +1317,6 @@ static void color_destroy(struct Qdisc *sch)
 	link_speed_port_clear(&q->port);
 	pool = color_share_move(&q->share, NULL, 0);
 	color_pause_put(q->pause);
-	color_pool_set_exact(pool);
 	/* The device may be in another namespace by now. */
 	if (pool && !q->pause)
 		color_pause_update_net(pool->net);

@@ -117,7 +117,7 @@ def alone(limit):
 def flaps():
     with Cards("color", 0, cc="cubic") as cards:
         for answers in range(1, 7):
-            subprocess.run(["tc", "-n", cards.a.name, "qdisc", "del", "dev", "va", "root"], check=True)
+            cards.tc(cards.a, "qdisc del dev va root")
             with open("/sys/module/gl_nic/parameters/answers", "w", encoding="ascii") as parameter:
                 parameter.write(str(answers))
             done = subprocess.run(
