@@ -320,16 +320,36 @@ static void hpcc_round(struct sock *sk)
 	ca->sampled = 0;
 }
 
+/* Proportional rate reduction to ssthresh (RFC 6937).  TCP has reset prior_cwnd and prr_* of struct
+ * tcp_sock, and counts prr_out.
+ */
+static void hpcc_reduce(struct tcp_sock *tp, u32 acked)
+{
+	u32 flight = tcp_packets_in_flight(tp);
+	s32 n;
+
+	if (!acked || !tp->prior_cwnd)
+		return;
+	tp->prr_delivered += acked;
+	if (flight > tp->snd_ssthresh) {
+		u64 share = (u64)tp->snd_ssthresh * tp->prr_delivered + tp->prior_cwnd - 1;
+
+		n = div_u64(share, tp->prior_cwnd) - tp->prr_out;
+	} else {
+		n = max_t(s32, tp->prr_delivered - tp->prr_out, acked);
+		n = min_t(s32, tp->snd_ssthresh - flight, n);
+	}
+	/* The first retransmission leaves at once. */
+	tcp_snd_cwnd_set(tp, max(flight + max_t(s32, n, !tp->prr_out), 1U));
+}
+
 /* TCP leaves all of this to a congestion control with cong_control(). */
 static void hpcc_reno(struct sock *sk, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	/* Packet conservation down to ssthresh, and at least one retransmission. */
-	u32 flight = tcp_packets_in_flight(tp) + max(acked, 1U);
-
 	if ((1 << inet_csk(sk)->icsk_ca_state) & (TCPF_CA_CWR | TCPF_CA_Recovery))
-		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), max(tp->snd_ssthresh, flight)));
+		hpcc_reduce(tp, acked);
 	else
 		tcp_reno_cong_avoid(sk, tp->snd_una, acked);
 	gl_pace_as_tcp(sk);
@@ -383,12 +403,26 @@ static u32 hpcc_undo_cwnd(struct sock *sk)
 	return hpcc_of(sk)->governed ? tcp_snd_cwnd(tcp_sk(sk)) : tcp_reno_undo_cwnd(sk);
 }
 
-/* A retransmission timeout. */
+/* Does a reduction of reno's end now, which TCP has not undone?  Then its window is ssthresh, as
+ * tcp_end_cwnd_reduction() sets it without cong_control().
+ */
+static bool hpcc_has_reduced(const struct sock *sk, u8 state)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u8 before = inet_csk(sk)->icsk_ca_state;
+
+	return state == TCP_CA_Open && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH &&
+	       (before == TCP_CA_CWR || (before == TCP_CA_Recovery && tp->undo_marker));
+}
+
+/* Recovery ends, or a retransmission timeout begins. */
 static void hpcc_set_state(struct sock *sk, u8 state)
 {
 	struct hpcc *ca = hpcc_of(sk);
 	struct hpcc_path path;
 
+	if (!ca->governed && hpcc_has_reduced(sk, state))
+		tcp_snd_cwnd_set(tcp_sk(sk), tcp_sk(sk)->snd_ssthresh);
 	if (state != TCP_CA_Loss || !ca->governed)
 		return;
 	hpcc_path(sk, &path);
