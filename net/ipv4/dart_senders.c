@@ -73,6 +73,14 @@ void dart_senders_init(struct dart_senders *s)
 	spin_lock_init(&s->meter_lock);
 }
 
+/* Time from @then to @now, ns.  A connection reads @now before it takes a lock, so another CPU may
+ * have stored a later time.
+ */
+static u64 dart_since(u64 now, u64 then)
+{
+	return max_t(s64, now - then, 0);
+}
+
 static u64 dart_tenant_id(const struct sock *sk, enum dart_tenancy how)
 {
 #ifdef CONFIG_SOCK_CGROUP_DATA
@@ -180,7 +188,7 @@ static void dart_host_put(struct dart_host *host)
 	struct dart_tenant *tenant = host->tenant;
 
 	if (host->refs || host->alive ||
-	    (host->named && ktime_get_ns() - host->named < 2 * DART_EXPECT_NS))
+	    (host->named && dart_since(ktime_get_ns(), host->named) < 2 * DART_EXPECT_NS))
 		return;
 	hash_del(&host->node);
 	kfree(host);
@@ -277,7 +285,7 @@ void dart_tenant_expire(struct dart_senders *s, struct dart_tenant *tenant, u64 
 	hash_for_each(tenant->hosts, i, host, node) {
 		if (!host->expected)
 			continue;
-		if (now - host->named >= DART_EXPECT_NS)
+		if (dart_since(now, host->named) >= DART_EXPECT_NS)
 			dart_host_leaves(s, host);
 		else
 			next = min_not_zero(next, host->named + DART_EXPECT_NS);
@@ -329,7 +337,7 @@ bool dart_senders_name(struct dart_senders *s, struct dart_tenant *tenant,
 		struct dart_host *host = dart_host_get(tenant, group->id[i]);
 
 		/* It was counted for this incast already, and may have sent and left. */
-		if (!host || (host->named && now - host->named < 2 * DART_EXPECT_NS))
+		if (!host || (host->named && dart_since(now, host->named) < 2 * DART_EXPECT_NS))
 			continue;
 		host->named = now;
 		if (host->alive)
@@ -473,7 +481,7 @@ void dart_meter_add(struct dart_senders *s, u64 now, u32 bytes, u32 line)
 	u64 length;
 
 	spin_lock_bh(&s->meter_lock);
-	length = now - m->start;
+	length = dart_since(now, m->start);
 	if (length >= window) {
 		/* After a pause there is no window before this one, which begins when its
 		 * first packet has arrived.
@@ -500,7 +508,7 @@ static bool dart_meter_full(struct dart_senders *s, u64 now, u32 line)
 	spin_lock_bh(&s->meter_lock);
 	m = s->meter;
 	spin_unlock_bh(&s->meter_lock);
-	length = now - m.start + m.length;
+	length = dart_since(now, m.start) + m.length;
 	/* 7/8, because a window may end in the middle of a frame. */
 	return length && (m.bytes + m.last) * 8 >= div_u64(line * length, NSEC_PER_MSEC) * 7;
 }
@@ -510,9 +518,17 @@ static bool dart_meter_full(struct dart_senders *s, u64 now, u32 line)
 /* The line rate without the reserve, in 1/DART_PARTS. */
 static u32 dart_tenant_left(const struct dart_tenant *tenant, u64 now)
 {
-	u64 ms = div_u64(now - READ_ONCE(tenant->since), DART_DRAIN_NS);
+	u64 ms = div_u64(dart_since(now, READ_ONCE(tenant->since)), DART_DRAIN_NS);
 
 	return DART_PARTS - (1 << min(2 * ms, DART_DRAIN));
+}
+
+/* Has no mark arrived for so long that the congestion is over? */
+static bool dart_tenant_is_calm(const struct dart_tenant *tenant, u64 now, u32 line)
+{
+	u64 age = dart_since(now, READ_ONCE(tenant->marked));
+
+	return age > DART_MARK_WINDOWS * dart_window(line);
 }
 
 /**
@@ -527,14 +543,14 @@ void dart_tenant_marked(struct dart_senders *s, struct dart_tenant *tenant, u64 
 {
 	u32 full = line;
 
-	if (now - READ_ONCE(tenant->marked) > DART_MARK_WINDOWS * dart_window(line))
+	if (dart_tenant_is_calm(tenant, now, line))
 		WRITE_ONCE(tenant->since, now);
 	/* The senders use no more than the line rate without the reserve. */
 	else if (READ_ONCE(tenant->state) == DART_RECEIVER_CONGESTION)
 		full = div_u64((u64)line * dart_tenant_left(tenant, now), DART_PARTS);
 	WRITE_ONCE(tenant->state, dart_meter_full(s, now, full) ? DART_RECEIVER_CONGESTION :
 								  DART_OTHER_CONGESTION);
-	WRITE_ONCE(tenant->marked, now);
+	WRITE_ONCE(tenant->marked, max(now, READ_ONCE(tenant->marked)));
 }
 
 /**
@@ -565,7 +581,7 @@ u32 dart_tenant_drains(const struct dart_tenant *tenant, u32 divisor, u64 now)
 enum dart_state dart_tenant_state(struct dart_senders *s,
 				  const struct dart_tenant *tenant, u64 now, u32 line)
 {
-	if (now - READ_ONCE(tenant->marked) > DART_MARK_WINDOWS * dart_window(line))
+	if (dart_tenant_is_calm(tenant, now, line))
 		return DART_NO_CONGESTION;
 	if (READ_ONCE(s->active) > 1)
 		return DART_OTHER_CONGESTION;

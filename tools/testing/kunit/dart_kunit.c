@@ -1149,6 +1149,19 @@ static void dart_meter_full__fast_and_long(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, dart_meter_full(set, dart_test_ns, 50000000));
 }
 
+/* A packet of another CPU, whose clock was read a little earlier: no pause, and no new window. */
+static void dart_meter_add__earlier(struct kunit *test)
+{
+	u64 start;
+
+	receive(41, 1000, 1250);
+	start = set->meter.start;
+	dart_meter_add(set, start - 300, 1250, LINE);
+	KUNIT_EXPECT_EQ(test, set->meter.start, start);
+	KUNIT_EXPECT_EQ(test, set->meter.length, WINDOW);
+	KUNIT_EXPECT_TRUE(test, dart_meter_full(set, start - 300, LINE));
+}
+
 /* --- the state of congestion --------------------------------------------------------- */
 
 static enum dart_state state_of(const struct conn *c)
@@ -1186,6 +1199,33 @@ static void dart_tenant_state__three(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, state_of(a), DART_OTHER_CONGESTION);
 	mark(a);
 	KUNIT_EXPECT_EQ(test, state_of(a), DART_RECEIVER_CONGESTION);
+}
+
+/* The mark of a packet of another CPU, whose clock was read a little earlier, is not the first of a
+ * congestion: the senders still leave half of the line rate free.
+ */
+static void dart_tenant_state__earlier(struct kunit *test)
+{
+	struct conn *a = new_conn(test, HOST(1));
+	u64 since;
+	int i;
+
+	begins(a);
+	receive(30, 1000, 1250);
+	mark(a);
+	since = tenant_of(a)->since;
+	/* The line rate, for more than 2 ms, and then half of it */
+	for (i = 0; i < 200; i++) {
+		receive(20, i < 120 ? 1000 : 2000, 1250);
+		mark(a);
+	}
+	KUNIT_EXPECT_EQ(test, state_of(a), DART_RECEIVER_CONGESTION);
+	dart_tenant_marked(set, tenant_of(a), dart_test_ns - 300, LINE);
+	KUNIT_EXPECT_EQ(test, tenant_of(a)->since, since);
+	KUNIT_EXPECT_EQ(test, tenant_of(a)->marked, dart_test_ns);
+	KUNIT_EXPECT_EQ(test, state_of(a), DART_RECEIVER_CONGESTION);
+	KUNIT_EXPECT_EQ(test, dart_tenant_state(set, tenant_of(a), dart_test_ns - 300, LINE),
+			DART_RECEIVER_CONGESTION);
 }
 
 /* Several tenants overrun the link together, and DCQCN reacts. */
@@ -1340,8 +1380,10 @@ static struct kunit_case dart_senders_cases[] = {
 	KUNIT_CASE(dart_meter_full__this_window_and_the_last),
 	KUNIT_CASE(dart_meter_full__seven_eighths),
 	KUNIT_CASE(dart_meter_add__pause),
+	KUNIT_CASE(dart_meter_add__earlier),
 	KUNIT_CASE(dart_meter_full__fast_and_long),
 	KUNIT_CASE(dart_tenant_state__three),
+	KUNIT_CASE(dart_tenant_state__earlier),
 	KUNIT_CASE(dart_tenant_state__two_tenants),
 	KUNIT_CASE(dart_tenant_drains__by_the_millisecond),
 	KUNIT_CASE(dart_senders__random),
