@@ -469,7 +469,7 @@ unsigned int rd_level(struct rd_queue *q, const struct rd_receiver *r, u64 now, 
 
 		if (l->r == r)
 			l->r = NULL;
-		else if (l->r && l->left > left && now - l->at < age)
+		else if (l->r && l->left > left && now < l->at + age)
 			level = min(i + 1, RD_LEVELS - 1);
 	}
 	q->level[level] = (struct rd_level) { .r = r, .left = left, .at = now };
@@ -536,12 +536,13 @@ static u64 rd_burst_age(struct rd_queue *q, u64 now)
 {
 	u64 epoch = div_u64(now, RD_EPOCH);
 
-	if (epoch != q->epoch) {
-		q->burst[epoch & 1] = 0;
-		if (epoch != q->epoch + 1)
-			q->burst[~epoch & 1] = 0;
-		q->epoch = epoch;
-	}
+	/* The caller has read @now before another CPU had the lock. */
+	if (epoch <= q->epoch)
+		return q->epoch;
+	q->burst[epoch & 1] = 0;
+	if (epoch != q->epoch + 1)
+		q->burst[~epoch & 1] = 0;
+	q->epoch = epoch;
 	return epoch;
 }
 

@@ -379,6 +379,8 @@ static void rd_queue__burst(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, 2 * rtt, &later), 1);
 	rd_burst_over(&queue, now, 5 * COST, epoch);
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 100, COST, rtt, &later), 4);
+	/* The time of another CPU, which has read it before it had the lock, returns none. */
+	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now - 1, 1, COST, rtt, &later), 0);
 	/* In the next epoch the grants still count, in the second one they do not. */
 	now += RD_EPOCH;
 	KUNIT_EXPECT_EQ(test, rd_burst(&queue, now, 1, COST, rtt, &later), 0);
