@@ -136,7 +136,7 @@ struct gl_protocol {
  * @seq: first sequence number
  * @end_seq: @seq plus payload bytes (SYN and FIN not counted)
  * @ack: acknowledgment number
- * @segs: packets on the wire; 1 unless GSO
+ * @segs: packets on the wire; 1 unless GSO or GRO
  * @window: the window field, unscaled (inbound only)
  * @sack: the segment has SACK blocks (GL_KIND_SACK only)
  * @ce: the packet has a CE mark (inbound, with our option only)
@@ -199,7 +199,6 @@ struct gl_sockopt {
  * @protocol: the protocol that it shares with compatible transports at the other end
  * @rated: it sends at a rate, not by a window
  * @always: it cannot send without its marks, so GREENLANE_TLT does not switch them off
- * @kick_on_data: on_kick() is called after data has arrived
  * @sprays: over IPv6 each packet of data has a flow label of its own, by which switches select its
  *	path; not if the socket has a label, or Linux sets none (net.ipv6.auto_flowlabels)
  * @room: bytes in each packet of data that its option needs: gl_room.c reduces TCP's MSS by them
@@ -222,6 +221,9 @@ struct gl_sockopt {
  *	GL_KIND_ENDS, was received; TCP has not processed it yet, unless a process owned the
  *	socket when it arrived.  Softirq or process context, socket locked and not owned by a
  *	process, BH off
+ * @on_data: a packet of data has arrived that the peer could have sent; TCP has not processed it
+ *	yet.  Softirq or process context, under the socket's spinlock, BH off; a process may own the
+ *	socket.  NULL: never
  * @on_kick: TCP has finished with the packet for which gl_kick() was called, or GL_SOON_NS have
  *	passed since gl_kick_soon().  Softirq or process context, socket locked and not owned by a
  *	process, BH off
@@ -246,7 +248,6 @@ struct gl_transport {
 	struct gl_protocol *protocol;
 	bool rated;
 	bool always;
-	bool kick_on_data;
 	bool sprays;
 	u8 room;
 	size_t part;
@@ -262,6 +263,7 @@ struct gl_transport {
 	enum gl_verdict (*on_packet)(struct sock *sk, struct gl_sock *gs,
 				     const struct gl_kind *kind,
 				     const struct gl_seg *seg);
+	void (*on_data)(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg);
 	void (*on_kick)(struct sock *sk, struct gl_sock *gs);
 	u16 (*on_trimmed)(struct sock *sk, struct gl_sock *gs);
 	void (*on_named)(struct sock *sk, struct gl_sock *gs, u16 number);

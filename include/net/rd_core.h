@@ -256,36 +256,39 @@ struct rd_transport {
 
 /**
  * struct rd_use - a receiver's account of one sender: credits granted, and data that arrived
- * @segs: TCP's data_segs_in at the sender's last report
- * @granted: credits that arrived at the sender since its use was last judged
+ * @segs: the low half of @arrived of struct rd_sock at the sender's last report
+ * @granted: credits that arrived at the sender since its use was last judged, less than RD_USE_MIN
  * @arrived: packets of data that arrived since then, at most @granted
  * @low: the share is reduced to 2^-@low; see rd_use.c
  *
  * The socket lock protects all fields.
  */
 struct rd_use {
-	u32	segs;
-	u8	granted;
-	u8	arrived;
+	u16	segs;
+	u8	granted:4,
+		arrived:4;
 	u8	low;
 };
 
 /**
  * struct rd_grants - a receiver's account of one sender's data in flight
- * @segs: TCP's data_segs_in when @out was right, less packets of which only headers have arrived
- *	since
+ * @segs: the low half of @arrived of struct rd_sock when @out was right, less packets of which only
+ *	headers have arrived since
  * @out: packets that were permitted or sent without a permit, and have not arrived, neither they
  *	nor, if a port trimmed them, their headers
  * @granted: those that were permitted; the others are counted as the first to arrive
  * @rtt: the sender's minimum RTT, us, as its last request has reported it (RD_RTT); 0 if it has not
+ * @unseen: packets that have arrived while TCP's data_segs_in was @data_segs of struct rd_sock: TCP
+ *	has not seen them; its spinlock
  *
  * The socket lock protects all fields.
  */
 struct rd_grants {
-	u32	segs;
+	u16	segs;
 	u16	out;
 	u16	granted;
 	u16	rtt;
+	u16	unseen;
 };
 
 /**
@@ -319,8 +322,11 @@ struct rd_trims {
  * @first: sender: the burst
  * @use: receiver: whether the sender uses its credits
  * @requested_at: receiver: the last request arrived, in units of 1024 ns, low half
- * @base_segs: receiver: TCP's data_segs_in less @credit when the sender began to request, or sent
- *	a probe
+ * @arrived: receiver: packets of data that have arrived and that the peer could have sent; its
+ *	spinlock
+ * @base_segs: receiver: @arrived less @credit when the sender began to request, or sent a probe.  Not
+ *	used if rd_is_exact()
+ * @data_segs: receiver: see struct rd_grants; likewise its spinlock
  * @next: receiver: the next credit is due, ns, low half.  With a window: when it granted data, or
  *	data arrived
  * @credit: receiver: the last credit sent
@@ -363,7 +369,11 @@ struct rd_sock {
 	struct rd_receiver	r;
 	struct rd_use		use;
 	u32			requested_at;
-	u32			base_segs;
+	u32			arrived;
+	union {
+		u32		base_segs;
+		u32		data_segs;
+	};
 	u32			next;
 	u32			credit;
 	u32			end;

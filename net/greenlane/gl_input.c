@@ -306,7 +306,7 @@ static void gl_in_seg(const struct sk_buff *skb, int thoff, struct gl_seg *seg)
 	seg->seq = ntohl(th->seq);
 	seg->end_seq = seg->seq + skb->len - thoff - th->doff * 4;
 	seg->ack = ntohl(th->ack_seq);
-	seg->segs = 1;
+	seg->segs = max_t(u16, skb_shinfo(skb)->gso_segs, 1);
 	seg->window = ntohs(th->window);
 }
 
@@ -349,10 +349,10 @@ bool gl_in_refused(struct sock *sk, struct sk_buff *skb, int thoff, u8 family)
 	return refused;
 }
 
-/* Does the transport wait for the arrival of data, of any kind? */
-static bool gl_in_kicks(const struct gl_sock *gs, const struct gl_seg *seg)
+/* Does the transport process the arrival of data, of any kind? */
+static bool gl_in_is_data(const struct gl_sock *gs, const struct gl_seg *seg)
 {
-	return gs->transport->kick_on_data && seg->end_seq != seg->seq;
+	return gs->transport->on_data && seg->end_seq != seg->seq;
 }
 
 /* @option: the packet's kind by our option, or NULL; @data: its kind by its DSCP, or NULL.  Called
@@ -371,8 +371,9 @@ static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct 
 	/* The connection may have changed its congestion control meanwhile. */
 	if (gl_sock(sk) != gs)
 		return GL_PASS;
-	if (gl_in_kicks(gs, seg))
-		gl_kick(sk, gs);
+	/* TCP's data_segs_in counts packets that it drops, too, of anybody who knows the ports. */
+	if (gl_in_is_data(gs, seg) && gl_plausible(sk, seg))
+		gs->transport->on_data(sk, gs, seg);
 	if (option)
 		verdict = owned ? gl_hold(sk, gs, option, seg) :
 				  gl_receive(sk, gs, skb, option, seg);
@@ -412,7 +413,7 @@ static enum gl_verdict gl_in_ours(struct sock *sk, struct gl_sock *gs, struct sk
 	gl_in_seg(skb, thoff, &seg);
 	if (gl_in_has_data(option, &seg))
 		data = gl_kind_of_data(gs, gl_dsfield(skb, family));
-	if (!option && !data && !gl_in_kicks(gs, &seg))
+	if (!option && !data && !gl_in_is_data(gs, &seg))
 		return GL_PASS;
 	if (option && option->flags & GL_KIND_SACK)
 		seg.sack = gl_option_next(th, TCPOPT_SACK, NULL);

@@ -214,7 +214,7 @@ static void rd_fill(struct gl_transport *t)
 	t->on_kick = t->on_kick ?: rd_on_kick;
 	t->on_switch = rd_on_switch;
 	t->on_info = t->on_info ?: rd_on_info;
-	t->kick_on_data = container_of(t, struct rd_transport, t)->policy->grants;
+	t->on_data = rd_on_data;
 	if (container_of(t, struct rd_transport, t)->policy->trims) {
 		t->on_trimmed = rd_trimmed;
 		t->on_named = rd_named;

@@ -120,12 +120,13 @@ void rd_named(struct sock *sk, struct gl_sock *gs, u16 number);
 void rd_fall_back(struct sock *sk, struct rd_sock *rs);
 
 /* rd_use.c */
-bool rd_use_report(struct rd_use *u, u32 granted, u32 segs);
+bool rd_use_report(struct rd_use *u, u32 granted, u32 arrived);
 u64 rd_use_gap(const struct rd_use *u, u64 gap, u64 cost);
 
 /* rd_receiver.c */
 void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg, bool probe);
 void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now);
+void rd_on_data(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg);
 u16 rd_trimmed(struct sock *sk, struct gl_sock *gs);
 void rd_send_closed(struct sock *sk, struct rd_sock *rs);
 

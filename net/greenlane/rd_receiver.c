@@ -215,15 +215,15 @@ static void rd_set_out(struct rd_sock *rs, const struct rd_terms *t, u32 out, u3
 		rd_account(rs, t);
 }
 
-/* Data has arrived, or trimmed headers: rd_trimmed(). */
-static void rd_arrived(struct sock *sk, struct rd_sock *rs, const struct rd_terms *t)
+/* Data has arrived (rd_on_data()), or trimmed headers (rd_trimmed()). */
+static void rd_arrived(struct rd_sock *rs, const struct rd_terms *t)
 {
 	struct rd_grants *g = rd_grants_of(rs);
-	u32 segs = tcp_sk(sk)->data_segs_in, n = segs - g->segs;
+	u16 n = (u16)rs->arrived - g->segs;
 
 	if (!n)
 		return;
-	g->segs = segs;
+	g->segs = rs->arrived;
 	if (t->window)
 		rs->next = t->now;
 	rd_set_out(rs, t, g->out - min(g->out, n), g->granted);
@@ -422,7 +422,7 @@ static void rd_issue(struct sock *sk, struct rd_sock *rs, const struct rd_terms 
 	u32 n = 0, word;
 
 	if (g)
-		rd_arrived(sk, rs, t);
+		rd_arrived(rs, t);
 	/* A window gives up by itself. */
 	if (before(rs->credit, rs->end) && !rd_is_stale(rs, t) && !rd_is_stalled(rs, t) &&
 	    (t->window || !rd_is_silent(sk, rs, t)))
@@ -546,10 +546,10 @@ static void rd_learn(struct sock *sk, struct rd_sock *rs, u32 last, u32 came, u6
 /* The sender has received @came more credits: compare them with its data.  If its share has grown,
  * its next credit is due after the new gap, not the old one.
  */
-static void rd_judge(struct sock *sk, struct rd_sock *rs, u32 came, u64 cost)
+static void rd_judge(struct rd_sock *rs, u32 came, u64 cost)
 {
 	struct rd_use *use = &rs->use;
-	bool low = use->low, grown = rd_use_report(use, came, tcp_sk(sk)->data_segs_in);
+	bool low = use->low, grown = rd_use_report(use, came, rs->arrived);
 
 	if (grown)
 		rs->next = ktime_get_ns() + rd_use_gap(use, 0, div_u64(cost, RD_PS));
@@ -585,24 +585,27 @@ static u32 rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg *
 		      u32 credits, s32 used)
 {
 	struct rd_grants *g = rd_grants_of(rs);
-	u32 segs = tcp_sk(sk)->data_segs_in, had = g->out - min_t(u32, g->out, segs - g->segs);
+	u16 n = (u16)rs->arrived - g->segs;
+	u32 had = g->out - min(g->out, n);
 	u32 granted = min_t(u32, g->granted, had), out, lost;
 	s32 sent = 0, more = 0;
 
 	if (!probe)
 		sent = rd_missing(sk, seg->seq);
+	if (!probe && rs->data_segs == tcp_sk(sk)->data_segs_in)
+		sent -= g->unseen;
 	if (!probe && seg->words > 3)
 		more = (s16)FIELD_GET(RD_BEYOND, seg->word[3]);
 	/* Lost packets are among those that were sent. */
 	sent = max(sent + more, min(sent, 0));
 	out = max_t(s32, sent + used, 0);
-	g->segs = segs;
+	g->segs = rs->arrived;
 	g->out = min_t(u32, out, U16_MAX);
 	g->granted = min_t(u32, granted, g->out);
 	/* Granted packets that are no longer expected, and have not arrived, count as not sent. */
 	lost = had - min(had, out + max_t(s32, credits - used, 0));
 	lost -= min(lost, had - granted);
-	return segs - rs->use.segs + lost;
+	return (u16)(rs->arrived - rs->use.segs) + lost;
 }
 
 /* A repeated request reports a credit that this end never sent: the sender accepted a forged one,
@@ -628,12 +631,11 @@ static void rd_resync(struct rd_sock *rs, u32 seq, u32 received)
 static u32 rd_burst_arrived(struct sock *sk, struct rd_sock *rs, bool begins, bool probe, u64 now,
 			    u64 since)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-	s32 n = tp->data_segs_in - rs->credit - rs->base_segs;
+	s32 n = rs->arrived - rs->credit - rs->base_segs;
 	u64 one;
 
 	if (probe || begins)
-		rs->base_segs = tp->data_segs_in - rs->credit;
+		rs->base_segs = rs->arrived - rs->credit;
 	if (!probe || begins || n <= 0)
 		return 0;
 	one = rd_full_ns(sk, rs);
@@ -727,7 +729,7 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 		/* Trimmed data makes no use of its credits; granted data may wait in a switch. */
 		came = policy->trims ? max(came, known) : known;
 	}
-	rd_judge(sk, rs, came, cost);
+	rd_judge(rs, came, cost);
 	/* No more data will arrive that makes TCP send its delayed ACK. */
 	if (!want && inet_csk_ack_scheduled(sk))
 		gl_send_ack(sk);
@@ -755,6 +757,29 @@ void rd_requested(struct sock *sk, struct rd_sock *rs, const struct gl_seg *seg,
 }
 
 /**
+ * rd_on_data() - gl_transport's on_data(): data of the peer has arrived
+ * @sk: the connection, under its spinlock; a process may own it
+ * @gs: its state
+ * @seg: the packet
+ */
+void rd_on_data(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg)
+{
+	struct rd_sock *rs = rd_sock(gs);
+	struct rd_grants *g = rd_grants_of(rs);
+
+	rs->arrived += seg->segs;
+	if (!g)
+		return;
+	/* The spinlock is free before TCP gets the packet. */
+	if (rs->data_segs != tcp_sk(sk)->data_segs_in)
+		g->unseen = 0;
+	rs->data_segs = tcp_sk(sk)->data_segs_in;
+	g->unseen += seg->segs;
+	/* It permits more. */
+	gl_kick(sk, gs);
+}
+
+/**
  * rd_trimmed() - gl_transport's on_trimmed(): data of the peer was trimmed
  * @sk: the connection, locked and not owned by a process, BH off
  * @gs: its state
@@ -779,7 +804,7 @@ u16 rd_trimmed(struct sock *sk, struct gl_sock *gs)
 		rs->end = rs->credit;
 	}
 	rs->requested_at = now >> RD_REQUESTED_SHIFT;
-	/* A packet more has arrived than TCP counts. */
+	/* A packet of the window more has arrived than rd_on_data() counts. */
 	if (policy->grants)
 		rd_grants_of(rs)->segs--;
 	trims->end = ++rs->end;
@@ -803,7 +828,7 @@ void rd_receiver_kicked(struct sock *sk, struct rd_sock *rs, u64 now)
 		return;
 	t = rd_terms_of(sk, rs, now, rd_cost_ps(sk, rs));
 	if (rd_grants_of(rs))
-		rd_arrived(sk, rs, &t);
+		rd_arrived(rs, &t);
 	if (before(rs->credit, rs->end))
 		rd_enqueue(sk, rs, &t);
 	else if (rd_is_all_in(rs))

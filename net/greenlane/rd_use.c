@@ -7,7 +7,7 @@
  *
  *	sender                             receiver
  *	     <-- c . c . c . c -----------   4 credits
- *	     --- d . d . d ------------->    data_segs_in += 3
+ *	     --- d . d . d ------------->    arrived += 3
  *	     --- report: 4 received ---->    granted 4, arrived 3: used
  *
  * The report follows the data on the same path, so data that has not arrived before it was not
@@ -36,27 +36,26 @@
  * rd_use_report() - account for a report of the sender
  * @u: the connection's
  * @granted: credits that it has received since its last report
- * @segs: TCP's data_segs_in
+ * @arrived: packets of data that have arrived on the connection
  *
  * Return: true if the share has grown.
  */
-bool rd_use_report(struct rd_use *u, u32 granted, u32 segs)
+bool rd_use_report(struct rd_use *u, u32 granted, u32 arrived)
 {
+	u32 used = u->arrived + (u16)(arrived - u->segs);
 	u8 low = u->low;
 
-	u32 arrived = u->arrived + (segs - u->segs);
-
 	granted += u->granted;
-	u->segs = segs;
+	u->segs = arrived;
 	if (granted < (low ? 1 : RD_USE_MIN)) {
 		u->granted = granted;
 		/* Unscheduled data does not count for later credits. */
-		u->arrived = min(arrived, granted);
+		u->arrived = min(used, granted);
 		return false;
 	}
 	u->granted = 0;
 	u->arrived = 0;
-	u->low = 2 * (u64)arrived < granted ? min(low + 1, RD_USE_LOW) : low / 2;
+	u->low = 2 * (u64)used < granted ? min(low + 1, RD_USE_LOW) : low / 2;
 	return u->low < low;
 }
 

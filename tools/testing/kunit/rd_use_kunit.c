@@ -71,10 +71,10 @@ static void rd_use_report__used_again(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, report(1, 1));
 }
 
-/* Counters of TCP wrap around. */
+/* The number of packets wraps around. */
 static void rd_use_report__wraps(struct kunit *test)
 {
-	use.segs = U32_MAX - 7;
+	use.segs = U16_MAX - 7;
 	report(16, 16);
 	KUNIT_EXPECT_EQ(test, use.segs, 8);
 	KUNIT_EXPECT_EQ(test, use.low, 0);

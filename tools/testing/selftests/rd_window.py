@@ -72,6 +72,19 @@ def one_window(cc, version):
         within_a_window(cc, permitted(wire, cc, *started(wire, 1, 300_000), RTT))
 
 
+@case("data from off the path opens no window", cc=CCS, version=(4, 6))
+def off_path(cc, version):
+    with wires(cc, version=version) as wire:
+        (pair,) = started(wire, 1, 300_000)
+        permitted(wire, cc, pair, RTT)
+        attacker, before = Attacker(wire, *pair), counters(wire.b, cc)["CreditSent"]
+        for wrong in OFF_PATH:
+            for _ in range(5):
+                attacker.forge(True, 0, payload=bytes(100), **wrong)
+        wire.run(RTT)
+        equal(counters(wire.b, cc)["CreditSent"] - before, 0, "packets that it permits for them")
+
+
 @case("a burst on a slow link: the bytes that it carries in a round trip", cc=CCS, mbit=(7, 15))
 def slow_link(cc, mbit):
     with wires(cc, speed=mbit) as wire:
