@@ -626,7 +626,8 @@ def two_kernels():
         host.as_before("the packages, and purging")
 
 
-@case("make dkms-install with two kernels: an upgrade builds for both, a broken one changes none")
+@case("make dkms-install with two kernels: an upgrade builds for both, a broken one changes none;"
+      " a kernel with other headers, or none, costs the other one no module")
 def dkms_two_kernels():
     with Host() as host:
         add_kernel(host, NEWER)
@@ -634,7 +635,27 @@ def dkms_two_kernels():
             host.add_tree(f"/tree-{version}", version)
         host.before = host.changes()
         ok(host.make("dkms-install", tree="/tree-0.0.7"), "dkms-install")
+
+        # A second kernel, for which it does not build: the first one keeps its modules.
+        header = host.path(f"/usr/src/linux-headers-{NEWER}/include/generated/autoconf.h")
+        text = header.read_text()
+        header.write_text(f"{text}#error broken\n")
+        done = host.make("dkms-install", f"KVER={NEWER}", tree="/tree-0.0.7")
+        true(done.returncode and "the version before is unchanged" in done.stderr, done.stderr)
+        equal(dkms_says(host), {("0.0.7", RELEASE): "installed"}, "dkms status")
+        header.write_text(text)
         ok(host.run("dkms", "install", "greenlane/0.0.7", "-k", NEWER), "for the other kernel")
+
+        # A kernel without headers keeps them, too.
+        build = host.path(f"/lib/modules/{NEWER}/build")
+        target = build.readlink()
+        build.unlink()
+        done = host.make("dkms-install", tree="/tree-0.0.7")
+        true(not done.returncode and f"kernel {NEWER} has no headers" in done.stderr, done.stderr)
+        equal(dkms_says(host), {("0.0.7", kernel): "installed" for kernel in (RELEASE, NEWER)},
+              "dkms status")
+        build.symlink_to(target)
+
         host.write("/tree-0.0.7/net/greenlane/gl_main.c", "#error broken\n")
         done = host.make("dkms-install", tree="/tree-0.0.7")
         true(done.returncode and "the version before is unchanged" in done.stderr, done.stderr)
