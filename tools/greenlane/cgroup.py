@@ -11,6 +11,7 @@ the name of a unit never means a cgroup of another user.
 """
 import argparse
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -30,6 +31,9 @@ AVAILABLE = "net.ipv4.tcp_available_congestion_control"
 # falls back, and the SYN advertises another one.
 NOT_HERE = "tlt_dart"
 EXIT_REFUSED = 2
+# systemd starts units, each with its ExecStartPre=, at once.  A run changes pins and attachments that
+# another one reads.
+LOCK = "/run/greenlane-cgroup.lock"
 
 
 def _run(*command):
@@ -348,12 +352,14 @@ def main(words=None):
     try:
         if os.geteuid():
             raise Refused("only root may")
-        if args.command == "attach":
-            attach(args.cgroup, args.cc)
-        elif args.command == "detach":
-            detach(args.cgroup)
-        else:
-            status()
+        with open(LOCK, "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if args.command == "attach":
+                attach(args.cgroup, args.cc)
+            elif args.command == "detach":
+                detach(args.cgroup)
+            else:
+                status()
     except (Refused, OSError) as why:
         print(f"greenlane-cgroup: {why}", file=sys.stderr)
         return EXIT_REFUSED

@@ -46,6 +46,12 @@ def _at(port):
     return f"{quote(port['dev'])} {ports.place(port)}"
 
 
+def _change(port):
+    """tc's words to change a port; a default qdisc gets another one in its place."""
+    verb = "replace" if ports.is_default(port["handle"]) else "change"
+    return f"tc qdisc {verb} dev {_at(port)}"
+
+
 def _addresses(connections, most=4):
     """Remote addresses of connections, the most frequent first."""
     count = collections.Counter(c["remote"] for c in connections)
@@ -317,7 +323,7 @@ def _why_yellow(look, port, devices):
         words = " ".join(f"map {ns['dscp'][name]} {colour}" for name, colour in
                          _MEANT)
         return (f"{ns['name']} sends with other codepoints ({', '.join(moved)}) than the port's map"
-                f" has.", f"tc qdisc change dev {_at(port)} color {words}, at each"
+                f" has.", f"{_change(port)} color {words}, at each"
                 " switch; or the defaults again: sysctl net.ipv4.greenlane_dscp_*.")
     for device in devices:
         if device["kind"] == "wireguard":
@@ -362,7 +368,7 @@ def swapped_map(look):
             yield Problem(
                 "swapped-map", _port_name(look, port),
                 f"The port's map swaps the colours of this host's codepoints: {seen}.",
-                f"tc qdisc change dev {_at(port)} color {words}.")
+                f"{_change(port)} color {words}.")
 
 
 @_check
@@ -400,7 +406,7 @@ def no_marks(look):
             f"{plural(len(here), 'connection')} of {here[0]['cc']} slow down by ECN marks; this port"
             f" dropped {plural(change['red_drops_color'], 'red packet')} and marked none: "
             + ("its ecn is not below red." if port["options"].get("ecn") else "it has no ecn."),
-            f"tc qdisc change dev {_at(port)} color ecn BYTES, below red.")
+            f"{_change(port)} color ecn BYTES, below red.")
 
 
 @_check
@@ -473,7 +479,7 @@ def offload_hides(look):
                 "offload", _port_name(look, port),
                 f"{amount(hidden)} of {plural(port['change']['packets'], 'packet')} passed inside"
                 " larger ones (TSO, GSO): thresholds and drops act on up to 64 kB at a time.",
-                f"Queue each segment by itself: tc qdisc change dev {_at(port)} color"
+                f"Queue each segment by itself: {_change(port)} color"
                 " split-gso.")
 
 
@@ -489,7 +495,7 @@ def never_queues(look):
                 "no-line", _port_name(look, port),
                 f"Neither the device ({device['kind']}) nor the port has a rate: no packet waits"
                 " here, so no threshold has an effect.",
-                f"Set the rate of the link: tc qdisc change dev {_at(port)} color rate RATE.")
+                f"Set the rate of the link: {_change(port)} color rate RATE.")
 
 
 @_check
@@ -561,12 +567,13 @@ def no_threshold(look):
         return
     does, options = needs[preset]
     for port in look["ports"].values():
-        if port["change"]["red_packets"] and not port["options"].get("red"):
+        fixed = port["options"].get("red") or port["options"].get("red_auto")
+        if port["change"]["red_packets"] and not fixed:
             yield Problem(
                 "no-threshold", _port_name(look, port),
                 f"{plural(port['change']['red_packets'], 'unscheduled (red) packet')} passed"
                 " a port without a threshold for them.",
-                f"{does}: tc qdisc change dev {_at(port)} color {options}.")
+                f"{does}: {_change(port)} color {options}.")
 
 
 @_check

@@ -51,13 +51,21 @@ def _sockets(seen):
                    "wait until they end" if noun == "connection" else "restart the service")
 
 
+def _removal(queue):
+    """The command that removes a qdisc, after the default qdisc has changed."""
+    dev = quote(queue["dev"])
+    if not ports.is_default(queue["handle"]):
+        return f"tc qdisc del dev {dev} {ports.place(queue)}"
+    return f"tc qdisc replace dev {dev} root {'mq' if queue['parent'] else 'fq_codel'}"
+
+
 def _queues(seen):
     for port in seen["ports"].values():
         yield (f"{diagnose.name_of(seen, port)}: {port['dev']} has the qdisc color",
-               f"tc qdisc del dev {quote(port['dev'])} {ports.place(port)}" + _there(seen, port))
+               _removal(port) + _there(seen, port))
     for queue in seen["iofd"].values():
         yield (f"{diagnose.name_of(seen, queue)}: {queue['dev']} has the qdisc iofd",
-               f"tc qdisc del dev {quote(queue['dev'])} {ports.place(queue)}" + _there(seen, queue))
+               _removal(queue) + _there(seen, queue))
 
 
 def _others(seen):
@@ -96,7 +104,7 @@ def leave():
     if os.geteuid():
         raise Refused("only root can unload modules")
     seen = look.take()
-    users = [user for find in (_defaults, _sockets, _queues, _others) for user in find(seen)]
+    users = [user for find in (_defaults, _sockets, _others, _queues) for user in find(seen)]
     unloaded = [name for name in reversed(MODULES)
             if name in host.modules() and not host.references(name) and _unload(name)]
     left = list(host.modules())

@@ -8,6 +8,8 @@ import subprocess
 from . import ROOT, Refused
 from .units import visible
 
+# The handle of queues that Linux adds by itself.
+DEFAULT = "0:"
 COLORS = ("red", "yellow", "green")
 # Qdiscs that do not drop by themselves, or that other functions list.
 NOT_QUEUES = ("color", "iofd", "noqueue", "ingress", "clsact", "mq", "multiq")
@@ -30,6 +32,8 @@ def _json(command, directory):
                               errors="surrogateescape")
     except FileNotFoundError:
         raise Refused(f"no {command[0]}: install iproute2") from None
+    if done.returncode:
+        return None
     try:
         # iproute2 writes control characters of names as they are.
         return json.loads(done.stdout or "[]", strict=False)
@@ -65,6 +69,18 @@ def place(qdisc):
     return f"parent {qdisc['parent']}" if qdisc["parent"] else "root"
 
 
+def is_default(handle):
+    """Has Linux added a queue with this handle by itself?  No command can delete or change it."""
+    return handle.startswith(DEFAULT)
+
+
+def _name(qdisc):
+    """The handle of a qdisc.  Each default qdisc below mq has handle 0, and a parent of its own."""
+    if qdisc["handle"] != DEFAULT or not qdisc.get("parent"):
+        return qdisc["handle"]
+    return f"{DEFAULT} {qdisc['parent']}"
+
+
 def queues_here(directory):
     """({(dev, handle): port}, the same of other queues, and of iofd); None if tc fails."""
     shown = _json(["tc", "-s", "-j", "-d", "qdisc", "show"], directory)
@@ -72,7 +88,7 @@ def queues_here(directory):
         return None
     ports, others, iofd = {}, {}, {}
     for qdisc in shown:
-        key = (visible(qdisc["dev"]), qdisc["handle"])
+        key = (visible(qdisc["dev"]), _name(qdisc))
         if qdisc["kind"] == "color":
             if "colors" in qdisc:
                 ports[key] = _port(qdisc)

@@ -6,6 +6,7 @@ duplicates each socket of a process (pidfd_getfd), reads it, and closes the dupl
 every namespace and container, and changes nothing.  It does not read /proc/net/tcp: for each
 namespace the kernel would walk the connections of all namespaces.
 """
+import errno
 import os
 import socket
 import struct
@@ -114,12 +115,15 @@ def _address(name):
 
 
 def describe(sock):
-    """(cookie, state of a connection or a listener); OSError if it is closed."""
+    """(cookie, state of a connection or a listener); OSError if it is closed, or not connected."""
     # Not a signed number: a key.
     cookie = str(struct.unpack("Q", sock.getsockopt(socket.SOL_SOCKET, uapi.SO_COOKIE, 8))[0])
     found = {"cc": uapi.congestion_control(sock)}
     tcp = uapi.tcp_info(sock)
-    if tcp.pop("state") == uapi.TCP_LISTEN:
+    state = tcp.pop("state")
+    if state in (uapi.TCP_CLOSE, uapi.TCP_SYN_SENT):
+        raise OSError(errno.ENOTCONN, "not connected")
+    if state == uapi.TCP_LISTEN:
         found.update(listens=True, port=sock.getsockname()[1])
         return cookie, found
     info = uapi.greenlane_info(sock)

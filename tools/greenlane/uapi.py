@@ -11,7 +11,7 @@ SO_NETNS_COOKIE = 71        # since Linux 5.14
 CA_NAME_MAX = 16            # net/tcp.h: TCP_CA_NAME_MAX
 SYS_PIDFD_GETFD = 438       # the same on all architectures
 CLONE_NEWNET = 0x40000000   # linux/sched.h
-TCP_LISTEN = 10             # net/tcp_states.h
+TCP_SYN_SENT, TCP_CLOSE, TCP_LISTEN = 2, 7, 10      # net/tcp_states.h
 
 # linux/greenlane.h
 GREENLANE_INFO = 0x4c470

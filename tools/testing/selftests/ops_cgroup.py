@@ -229,6 +229,25 @@ def twice():
              "the reason in stderr")
 
 
+@case("units that start at once: each has the program, and detach removes it")
+def at_once():
+    slow = "/run/slow"      # it sleeps between the look for a program and the program's pin
+    os.makedirs(slow)
+    with open(f"{slow}/bpftool", "w", encoding="ascii") as f:
+        f.write(f'#!/bin/sh\ncase "$*" in *"map update"*) sleep 1;; esac\n'
+                f'exec {shutil.which("bpftool")} "$@"\n')
+    os.chmod(f"{slow}/bpftool", 0o755)
+    with cgroup_of("web") as web, cgroup_of("mail") as mail:
+        runs = [subprocess.Popen([sys.executable, TOOL, "attach", path], stdout=subprocess.DEVNULL,
+                                 env={**os.environ, "PATH": f"{slow}:{os.environ['PATH']}"})
+                for path in (web, mail)]
+        equal([run.wait() for run in runs], [0, 0], "exit statuses")
+        equal(sorted(good("status").splitlines()),
+              [f"{path}: tlt_dctcp, 0 processes" for path in (mail, web)], "status")
+        good("detach", web)
+        good("detach", mail)
+
+
 # A program of another user, which requests ECN.
 OTHER = r"""
 #include <linux/bpf.h>

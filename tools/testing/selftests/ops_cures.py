@@ -3,7 +3,7 @@
 """The commands that greenlane status and leave print are executed as printed.
 
 	ns left -- color, veth -- ns right      lab.status.Cable
-	ns ports: qdiscs of both kinds on dummies, as root and below a class
+	ns ports: qdiscs of both kinds on dummies, as root and below a class; a card with default qdiscs
 
 ops_mistakes, ops_credits, ops_dart and link_speed execute the other cures of status.
 """
@@ -21,6 +21,7 @@ from lab.tap import case, equal, main, true
 from lab.wire.sockopt import abort
 from lab.wire.wire import connected
 
+QUEUES = 4              # of the card, gl_nic.c
 SYSCTL = "/etc/sysctl.d/90-greenlane.conf"
 LATER = "/etc/sysctl.d/99-tuning.conf"
 
@@ -72,8 +73,12 @@ def leave():
         ns.sysctl(CC, "tlt_cubic")
         write(SYSCTL, "net.ipv4.tcp_congestion_control = tlt_dctcp\n")
         subprocess.run(["sysctl", "-qw", "net.core.default_qdisc=color"], check=True)
+        modules.load_helper("gl_nic")
+        subprocess.run(["ip", "link", "set", "nic0", "netns", ns.name], check=True)
+        ns.ip("link set nic0 up")
         status, out, err = tool("leave")
         equal((status, err), (1, ""), f"status, stderr: {out}")
+        equal(out.count("nic0 has the qdisc color"), QUEUES, f"queues of the card in {out}")
         executed = 0
         for what, how in printed(out):
             if how.startswith(("tc ", "sysctl ")):
@@ -86,13 +91,14 @@ def leave():
                 equal((how, what.partition(":")[0]), ("remove that line", SYSCTL),
                       "remedy and file")
                 os.unlink(SYSCTL)
-        equal(executed, 6, f"commands executed of {out}")
+        equal(executed, 6 + QUEUES, f"commands executed of {out}")
         status, out, _ = tool("leave")
         equal(status, 0, f"status: {out}")
         true("greenlane is not in use" in out, out)
     finally:
         subprocess.run(["sysctl", "-qw", f"net.core.default_qdisc={before}"], check=True)
         ns.remove()
+        modules.unload("gl_nic")
 
 
 @case("a port below a class: status prints its parent, and tc accepts the command", Cable,

@@ -353,10 +353,19 @@ def others_red(cable):
               f"mistakes with IP_TOS {tos}")
 
 
-@case("without a plugin for tc status reports \"blind\", with an exit status of its own", Cable,
-      options="color rate 1gbit limit 1m red 270k")
+@case("without a plugin for tc, and if tc fails, status reports \"blind\", with an exit status of its"
+      " own", Cable, options="color rate 1gbit limit 1m red 270k")
 def no_plugin(cable):
     cable.send([cable.connect()], 50_000)
+    os.makedirs("/run/failing")
+    with open("/run/failing/tc", "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\nexit 127\n")
+    os.chmod("/run/failing/tc", 0o755)
+    path, os.environ["PATH"] = os.environ["PATH"], f"/run/failing:{os.environ['PATH']}"
+    try:
+        equal(ids(look()), ["blind"], "mistakes with a tc that fails")
+    finally:
+        os.environ["PATH"] = path
     alone = "/run/alone"
     shutil.copytree(TOP / "tools/greenlane", f"{alone}/tools/greenlane", dirs_exist_ok=True)
     os.makedirs(f"{alone}/scripts", exist_ok=True)
