@@ -161,7 +161,8 @@ def tc(a):
     port = f"tc qdisc add dev DEV root color rate {_rate(a.rate)} limit {a.limit}"
     yield f"{port} red {a.red} ecn {a.ecn}"
     if a.xoff > 2 * PACKET:
-        yield f"{port} ecn {a.ecn} pause all delay {a.delay}ns"
+        # Marks precede the pause of a link that fills the queue alone.
+        yield f"{port} ecn {min(a.ecn, round(MARKS * a.xoff))} pause all delay {a.delay}ns"
 
 
 def _profile(a):

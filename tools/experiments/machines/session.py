@@ -209,9 +209,10 @@ class Session(Counting):
                   numbers=[number for number, _ in expected])
 
     def row(self, seconds):
-        """The load generator's next row, the last one when it ends; raises Dead if it failed."""
+        """The load generator's next row, the last one when it ends; raises Dead if it failed.  With
+        flows that are not complete it ends with 1, and a row."""
         done = self._result(self._rows.pop(0), seconds)
-        if done["status"] or not done["out"].strip():
+        if done["status"] < 0 or not done["out"].strip():
             why = done["err"].strip() or f"the load generator ended with {done['status']}"
             raise Dead(f"{self.host.name}: {why}")
         return self._parsed(done["out"], "the load generator")

@@ -57,6 +57,10 @@ def pause():
     headroom = 2 * 2500 + 3 * 1514 + 60
     seen = numbers(*options, "--delay", "2us", "--links", "2")
     equal((seen["headroom"], seen["xoff"]), (headroom, 100_000 - headroom), "headroom, Xoff")
+    for links, xoff in ((2, 100_000 - headroom), (4, 50_000 - headroom)):
+        words = advise(*options, "--delay", "2us", "--links", str(links), "--only", "tc").splitlines()[1]
+        equal(re.findall(r" ecn (\d+) pause", words), [str(min(55_556, round(xoff * 200 / 270)))],
+              "ecn of a port that pauses")
     text = advise(*options, "--delay", "2us", "--links", "20")
     true("no room for Xoff" in text and "pause all" not in text and "pfc" not in text, text)
 

@@ -23,6 +23,7 @@ from experiments.apps.login import Login, sshd
 from experiments.kinds.load.schedule import Schedule
 from experiments.machines.incast import Incast
 from experiments.machines.load import Load
+from experiments.machines.session import Session
 from lab import TOP
 from lab.net import modules
 from lab.net.namespace import ACTIVE
@@ -208,6 +209,11 @@ def load_fails(lab, _net):
     equal(status, 1, "exit status")
     equal(len(re.findall(r"^experiment: \w+@measured, \d+ flows: [1-9]\d* unfinished$", err, re.M)), 2,
           f"unfinished flows: {err}")
+    session = Session.__new__(Session)      # an incast, which reports a flow and ends with 1
+    vars(session).update(
+        host=lab, _result=lambda done, _: done,
+        _rows=[{"status": 1, "out": '{"unfinished": 3}', "err": ""}])
+    equal(session.row(1), {"unfinished": 3}, "the row of an incast with unfinished flows")
     status, _, err = lab.run("--hosts", "4", "--cc", "reno+cubic", "--segments", kind="load")
     equal((status, err), (2, "experiment: --lab: without --hosts, --segments, a mix; see --help\n"),
           "status, stderr")
