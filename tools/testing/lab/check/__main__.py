@@ -56,7 +56,7 @@ HEADERS, LINT = "build, distribution headers", "lint"
 # The longest tests, in seconds, run in parallel on two processors: they start first.  The names are
 # those of the output, without the kernel.
 LONG = {"guest_install.py": 250, "guest_load.py": 440,
-        "install_autoload.py": 180, "install_export.py": 180, "guest_incast.py": 370,
+        "install_autoload.py": 180, "guest_incast.py": 370,
         "stock_bpftrace.py": 150, LINT: 250, "guest_mininet.py": 240, "install_geneve.py": 140,
         "guest_deflect.py": 170, HEADERS: 155, "guest_hosts.py": 150, "guest_first_rtt.py": 150,
         "load_network.py": 140, "guest_kselftest.sh": 130, "guest_redis.py": 125}
