@@ -324,8 +324,8 @@ struct rd_trims {
  * @requested_at: receiver: the last request arrived, in units of 1024 ns, low half
  * @arrived: receiver: packets of data that have arrived and that the peer could have sent; its
  *	spinlock
- * @base_segs: receiver: @arrived less @credit when the sender began to request, or sent a probe.  Not
- *	used if rd_is_exact()
+ * @base_segs: receiver: @arrived less @credit when the sender began to request, or sent a probe;
+ *	not used if rd_is_exact()
  * @data_segs: receiver: see struct rd_grants; likewise its spinlock
  * @next: receiver: the next credit is due, ns, low half.  With a window: when it granted data, or
  *	data arrived
