@@ -4,11 +4,10 @@
 
 	h0 ... hn ---- :sw: with `color preset homa` at each port
 """
-import contextlib
 import time
 
 from lab import tap
-from lab.net.star import Star, both_full, pump
+from lab.net.star import Star, both_full, deliver, pump
 from lab.tap import case, equal, true, within
 
 PORT = "limit 1m preset homa"
@@ -47,15 +46,7 @@ def incast():
         for client, _ in flows:
             equal(client.send(message), len(message), "sent")
         began = time.monotonic()
-        left = {server: len(message) for _, server in flows}
-        while left and time.monotonic() < began + 0.1:
-            for server in tuple(left):
-                with contextlib.suppress(BlockingIOError):
-                    left[server] -= len(server.recv(1 << 20))
-                if not left[server]:
-                    del left[server]
-            time.sleep(10e-6)
-        equal(left, {}, "connections that miss bytes")
+        equal(deliver(flows, len(message), 0.1), {}, "connections that miss bytes")
         within((time.monotonic() - began) / (64 * 40 * MTU * 8e-10), 0.9, 1.15, "time by the ideal")
         net.no_timer()
 

@@ -18,13 +18,14 @@ import time
 from lab.net import iofd as i
 from lab.net import frames as p
 from lab.net.switches import NEXT, switches
-from lab.tap import case, equal, main, true
+from lab.tap import case, equal, main, true, within
 
 PATIENCE = 600          # real seconds; ends a test that hangs, as the host may be busy
 SLOW = bool(os.environ.get("GL_VARIANT"))
 CHANGES = 12 if SLOW else 30     # a change takes 6 s on a slow kernel
 # An emulated processor sends some 60 packets a second, which have to congest these ports.
 CHILD = "rate 100kbit limit 60k"
+ENTRIES = 64            # the largest table of change()
 
 
 def flood(sender, seed, stop, sent):
@@ -51,7 +52,7 @@ def change(net, rng):
             p.tc(f"qdisc change dev out root handle 1: iofd threshold {rng.randrange(1, 40000)}"
                  f" timeout {rng.randrange(1, 50)}ms")
         elif choice == 1:
-            p.tc(f"qdisc change dev out root handle 1: iofd entries {rng.choice((1, 8, 64))}",
+            p.tc(f"qdisc change dev out root handle 1: iofd entries {rng.choice((1, 8, ENTRIES))}",
                  check=False)
         elif choice == 2:
             dev = f"to{NEXT[n]}"
@@ -63,7 +64,7 @@ def change(net, rng):
             p.tc(f"qdisc add dev out root handle 1: iofd threshold 15000 {net.deflect(n)}")
             p.tc(f"qdisc add dev out parent 1:1 handle 2: color {CHILD}")
         else:
-            true(i.counters("out")["table.entries"] >= 0, "counters")
+            within(i.counters("out")["table.entries"], 0, ENTRIES, "entries of the table")
 
 
 @case(f"{CHANGES} changes under traffic, then a switch is removed, then the module")
@@ -82,6 +83,7 @@ def churn():
             deadline = time.monotonic() + PATIENCE
             while sent.value < before + 20 and time.monotonic() < deadline:
                 time.sleep(0.005)
+            true(sent.value >= before + 20, f"packets are sent after change {number + 1}")
             if number % 10 == 9:    # three programs, of some seconds each beside the floods
                 deflected = max(deflected, *(net.counters(n)["deflected.messages"] for n in NEXT))
                 print(f"# {number + 1}: {sent.value} packets, {deflected} messages", flush=True)

@@ -188,8 +188,9 @@ def requests(wire, client, server):
     wire.rule = rule
     for _ in range(10):
         wire.mark()
+        began = time.monotonic()
         wire.transfer(client, server, 1000)
-        within(wire.from_a()[0].time - wire.seen[0].time, 0, 1e-6, "departure of the request, s")
+        within(wire.from_a()[0].time - began, 0, 20e-6, "departure of the request, s")
         wire.run(1e-3)
     equal(wire.a.greenlane()["CrowdWaits"], 0, "CrowdWaits")
 
@@ -608,7 +609,7 @@ def own_rate(wire):
     wire.transfer(client, server, 8 * MSS[4])
     sent = [p for p in data(wire.from_a()) if p.kind != CLOCK]
     true(sent[-1].time - sent[0].time > 300e-6, "the burst is paced")
-    true(all(p.kind != CONTROL for p in sent), "data has data's kinds")
+    equal([p.kind for p in sent].count(IMPORTANT), 1, "important packets of the burst")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 from lab import tap
 from lab.codepoints import CLOCK, CLOCK_ECHO, CONTROL, IMPORTANT
 from lab.tap import case, equal, true, within
-from lab.wire.packet import SYN
+from lab.wire.packet import SYN, data
 from lab.wire.transcript import lose
 from lab.wire.wire import connected
 
@@ -55,6 +55,10 @@ def all_echoed(wire, client, server):
       connected)
 def echoes_are_pure(wire, client, server):
     wire.transfer_both(client, server, COUNT)
+    wire.run(5e-3)
+    for ns, ours in ((wire.a, wire.from_a()), (wire.b, wire.from_b())):
+        equal(marked(data(ours), IMPORTANT), ns.greenlane()["ImportantSent"],
+              "protected data, and the sender's own count")
     equal([p for p in wire.seen if p.len and (p.kind in (CONTROL, CLOCK_ECHO)
                                               or p.says not in (None, CLOCK))], [],
           "data that is marked as an ACK, or has our option")

@@ -68,16 +68,17 @@ def tail(version):
         raised, lost = wire.rule, []
 
         def rule(p):
-            if p.from_a and p.len and p.dscp == DATA.dscp and len(lost) < 4:
+            if p.from_a and p.len and p.dscp == DATA.dscp and len(lost) < 5:
                 lost.append(p)
                 return True
             return raised(p)
         wire.rule = rule
         client.send(pattern(6 * room(version)))
         wire.run(5e-3)
-        equal(len(lost), 4, "packets lost")
+        equal(len(lost), 5, "packets lost")
         equal(len(server.recv(1 << 20)), 6 * room(version), "bytes that arrive within 5 ms")
-        equal(wire.a.netstat("TCPTimeouts"), 0, "RTOs")
+        equal([wire.a.netstat(name) for name in ("TCPTimeouts", "TCPLossProbes")], [0, 0],
+              "RTOs, TLPs")
 
 
 @everywhere("each clock is answered, also while data requests telemetry")

@@ -20,14 +20,14 @@ from lab.wire.wire import MSS, Wire
 BURST = 14480
 
 
-def bursts(port, cc, count=60):
-    """`count` bursts at once: (time of the slowest, s; RTOs and TLPs; red drops)."""
+def bursts(port, cc, count=60, colour="red"):
+    """`count` bursts at once: (time of the slowest, s; RTOs and TLPs; drops of the colour)."""
     with Cable(port, cc=cc) as cable:
         for ns in (cable.a, cable.b):
             ns.sysctl("net.ipv4.tcp_ecn", 1)
         slowest = cable.burst(count, BURST)
-        red = shown("va", cable.a)[0]["colors"]["red"]["drops"]
-        return slowest, [cable.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], red
+        drops = shown("va", cable.a)[0]["colors"][colour]["drops"]
+        return slowest, [cable.a.netstat(n) for n in ("TCPTimeouts", "TCPLossProbes")], drops
 
 
 @case("60 bursts of 10 packets through the host's own port: no timer expires",
@@ -42,8 +42,10 @@ def own_port(cc, red, also):
 
 @case("the device refuses the important packet (limit): a clock follows, no RTO", cc="tlt_cubic")
 def refused(cc):
-    slowest, timers, _ = bursts("color rate 1gbit limit 60k red 30k", cc, count=20)
-    print("#", slowest, timers)
+    slowest, timers, drops = bursts("color rate 1gbit limit 45k red 30k", cc, count=20,
+                                    colour="green")
+    print("#", slowest, timers, drops)
+    true(drops["limit"] > 0, "important packets are refused")
     equal(timers[0], 0, "RTOs")
 
 

@@ -107,6 +107,20 @@ def unread(end):
     return struct.unpack("i", fcntl.ioctl(end, termios.FIONREAD, bytes(4)))[0]
 
 
+def deliver(flows, size, seconds):
+    """Read until this number of bytes has arrived on each flow, for `seconds` at most: {server: bytes
+    that it misses}."""
+    end, left = time.monotonic() + seconds, {server: size for _, server in flows}
+    while left and time.monotonic() < end:
+        for server in tuple(left):
+            with contextlib.suppress(BlockingIOError):
+                left[server] -= len(server.recv(1 << 20))
+            if not left[server]:
+                del left[server]
+        time.sleep(10e-6)
+    return left
+
+
 def pump(flows, seconds, *, warm=0.0, chunk=1 << 17, silent=(), slow=None):
     """Send and read as much as possible: Gbit/s of each flow that arrive after `warm`.  Clients in
     `silent` do not send.  `slow` is (servers, bytes): these servers read so many bytes each
