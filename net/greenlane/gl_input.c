@@ -371,7 +371,9 @@ static enum gl_verdict gl_in_locked(struct sock *sk, struct gl_sock *gs, struct 
 	/* The connection may have changed its congestion control meanwhile. */
 	if (gl_sock(sk) != gs)
 		return GL_PASS;
-	/* TCP's data_segs_in counts packets that it drops, too, of anybody who knows the ports. */
+	/* TCP's data_segs_in also counts packets that TCP drops: any host that knows the ports can
+	 * raise it.
+	 */
 	if (gl_in_is_data(gs, seg) && gl_plausible(sk, seg))
 		gs->transport->on_data(sk, gs, seg);
 	if (option)

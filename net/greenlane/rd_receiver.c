@@ -215,11 +215,25 @@ static void rd_set_out(struct rd_sock *rs, const struct rd_terms *t, u32 out, u3
 		rd_account(rs, t);
 }
 
+/* Number of packets and trimmed headers that have arrived since @out of the account was right. */
+static u16 rd_came(const struct rd_sock *rs, const struct rd_grants *g)
+{
+	return rs->arrived - g->segs;
+}
+
+/* Number of packets that have arrived, and that TCP has not seen: the socket's spinlock is free
+ * before TCP gets them.
+ */
+static u16 rd_unseen(const struct sock *sk, const struct rd_sock *rs, const struct rd_grants *g)
+{
+	return rs->data_segs == tcp_sk(sk)->data_segs_in ? g->unseen : 0;
+}
+
 /* Data has arrived (rd_on_data()), or trimmed headers (rd_trimmed()). */
 static void rd_arrived(struct rd_sock *rs, const struct rd_terms *t)
 {
 	struct rd_grants *g = rd_grants_of(rs);
-	u16 n = (u16)rs->arrived - g->segs;
+	u16 n = rd_came(rs, g);
 
 	if (!n)
 		return;
@@ -585,15 +599,12 @@ static u32 rd_recount(struct sock *sk, struct rd_sock *rs, const struct gl_seg *
 		      u32 credits, s32 used)
 {
 	struct rd_grants *g = rd_grants_of(rs);
-	u16 n = (u16)rs->arrived - g->segs;
-	u32 had = g->out - min(g->out, n);
+	u32 had = g->out - min(g->out, rd_came(rs, g));
 	u32 granted = min_t(u32, g->granted, had), out, lost;
 	s32 sent = 0, more = 0;
 
 	if (!probe)
-		sent = rd_missing(sk, seg->seq);
-	if (!probe && rs->data_segs == tcp_sk(sk)->data_segs_in)
-		sent -= g->unseen;
+		sent = rd_missing(sk, seg->seq) - rd_unseen(sk, rs, g);
 	if (!probe && seg->words > 3)
 		more = (s16)FIELD_GET(RD_BEYOND, seg->word[3]);
 	/* Lost packets are among those that were sent. */
@@ -770,11 +781,8 @@ void rd_on_data(struct sock *sk, struct gl_sock *gs, const struct gl_seg *seg)
 	rs->arrived += seg->segs;
 	if (!g)
 		return;
-	/* The spinlock is free before TCP gets the packet. */
-	if (rs->data_segs != tcp_sk(sk)->data_segs_in)
-		g->unseen = 0;
+	g->unseen = rd_unseen(sk, rs, g) + seg->segs;
 	rs->data_segs = tcp_sk(sk)->data_segs_in;
-	g->unseen += seg->segs;
 	/* It permits more. */
 	gl_kick(sk, gs);
 }

@@ -567,8 +567,8 @@ def no_threshold(look):
         return
     does, options = needs[preset]
     for port in look["ports"].values():
-        fixed = port["options"].get("red") or port["options"].get("red_auto")
-        if port["change"]["red_packets"] and not fixed:
+        threshold = port["options"].get("red") or port["options"].get("red_auto")
+        if port["change"]["red_packets"] and not threshold:
             yield Problem(
                 "no-threshold", _port_name(look, port),
                 f"{plural(port['change']['red_packets'], 'unscheduled (red) packet')} passed"
