@@ -29,14 +29,16 @@ struct gl_counters {
 
 /**
  * struct gl_trims - repairs that wait: see gl_trim.c
- * @lock: protects @tree and @n
+ * @lock: protects @tree, @segments and @n
  * @tree: struct gl_repair, by time
+ * @segments: those of receivers, by connection and first byte
  * @n: number of them
  * @timer: expires at the time of the first one
  */
 struct gl_trims {
 	spinlock_t		lock;	/* see above */
 	struct rb_root_cached	tree;
+	struct rb_root		segments;
 	unsigned int		n;
 	struct hrtimer		timer;
 };

@@ -19,6 +19,8 @@
  * the same full port, again and again: 1000 flows of dctcp would fill a third of the link with
  * headers.
  *
+ * A header of a segment whose report waits causes no second one.
+ *
  * If a process owns the socket, either end tries again after GL_TRIM_RETRY.  Reports and retries
  * wait in a tree of the namespace.
  */
@@ -61,6 +63,7 @@ static const struct gl_kind gl_trim_report = {
 /**
  * struct gl_repair - a segment that was trimmed
  * @node: in struct gl_trims.tree
+ * @segment: in struct gl_trims.segments; empty at the sender
  * @at: when this end acts, ns
  * @sk: the connection; holds a reference
  * @seq: first byte
@@ -72,6 +75,7 @@ static const struct gl_kind gl_trim_report = {
  */
 struct gl_repair {
 	struct rb_node	node;
+	struct rb_node	segment;
 	u64		at;
 	struct sock	*sk;
 	u32		seq;
@@ -143,6 +147,14 @@ static bool gl_trim_is_earlier(struct rb_node *a, const struct rb_node *b)
 	return rb_entry(a, struct gl_repair, node)->at < rb_entry(b, struct gl_repair, node)->at;
 }
 
+static bool gl_trim_is_before(struct rb_node *a, const struct rb_node *b)
+{
+	const struct gl_repair *x = rb_entry(a, struct gl_repair, segment);
+	const struct gl_repair *y = rb_entry(b, struct gl_repair, segment);
+
+	return x->sk == y->sk ? before(x->seq, y->seq) : x->sk < y->sk;
+}
+
 static struct gl_repair *gl_trim_first(const struct gl_trims *trims)
 {
 	return rb_entry_safe(rb_first_cached(&trims->tree), struct gl_repair, node);
@@ -163,6 +175,9 @@ static bool gl_trim_add(struct gl_trims *trims, struct gl_repair *r)
 	fits = trims->n < GL_TRIM_MAX;
 	if (fits) {
 		trims->n++;
+		RB_CLEAR_NODE(&r->segment);
+		if (!r->reported)
+			rb_add(&r->segment, &trims->segments, gl_trim_is_before);
 		if (rb_add_cached(&r->node, &trims->tree, gl_trim_is_earlier))
 			hrtimer_start(&trims->timer, ns_to_ktime(r->at), HRTIMER_MODE_ABS_SOFT);
 	}
@@ -170,8 +185,42 @@ static bool gl_trim_add(struct gl_trims *trims, struct gl_repair *r)
 	return fits;
 }
 
+/* Remove a repair from the tree. */
+static void gl_trim_remove(struct gl_trims *trims, struct gl_repair *r)
+{
+	rb_erase_cached(&r->node, &trims->tree);
+	if (!RB_EMPTY_NODE(&r->segment))
+		rb_erase(&r->segment, &trims->segments);
+	trims->n--;
+}
+
+/* Reduce a segment to a part of which no report waits; it may be empty.  So the repairs of a
+ * connection that wait are at most its window, however often a header arrives: otherwise one peer
+ * could reserve the link, and delay the repairs of all others by GL_TRIM_AHEAD.
+ */
+static void gl_trim_reduce(struct gl_trims *trims, struct gl_repair *r)
+{
+	struct rb_node *node;
+
+	spin_lock_bh(&trims->lock);
+	node = trims->segments.rb_node;
+	while (node && before(r->seq, r->end)) {
+		const struct gl_repair *waits = rb_entry(node, struct gl_repair, segment);
+
+		if (r->sk == waits->sk && before(r->seq, waits->end) && after(r->end, waits->seq)) {
+			if (before(r->seq, waits->seq))
+				r->end = waits->seq;
+			else
+				r->seq = waits->end;
+		}
+		node = r->sk < waits->sk || (r->sk == waits->sk && before(r->seq, waits->seq)) ?
+		       node->rb_left : node->rb_right;
+	}
+	spin_unlock_bh(&trims->lock);
+}
+
 /* Keep a copy of a repair until its time, with a reference on the connection. */
-static void gl_trim_wait(struct sock *sk, const struct gl_repair *repair)
+static void gl_trim_wait(struct sock *sk, struct gl_trims *trims, const struct gl_repair *repair)
 {
 	struct gl_repair *r;
 
@@ -181,7 +230,7 @@ static void gl_trim_wait(struct sock *sk, const struct gl_repair *repair)
 	r = kmemdup(repair, sizeof(*r), GFP_ATOMIC | __GFP_NOWARN);
 	if (r) {
 		sock_hold(sk);
-		if (gl_trim_add(&gl_net(sock_net(sk))->trims, r))
+		if (gl_trim_add(trims, r))
 			return;
 		gl_trim_free(r);
 	}
@@ -222,8 +271,7 @@ static struct gl_repair *gl_trim_next(struct gl_trims *trims, u64 now)
 	spin_lock_bh(&trims->lock);
 	r = gl_trim_first(trims);
 	if (r && r->at <= now) {
-		rb_erase_cached(&r->node, &trims->tree);
-		trims->n--;
+		gl_trim_remove(trims, r);
 	} else if (r) {
 		hrtimer_start(&trims->timer, ns_to_ktime(r->at), HRTIMER_MODE_ABS_SOFT);
 		r = NULL;
@@ -342,6 +390,7 @@ static void gl_trim_count(const struct sock *sk, const struct gl_repair *r)
 static void gl_trim_locked(struct sock *sk, const struct sk_buff *skb, const struct tcphdr *th,
 			   struct gl_repair *r)
 {
+	struct gl_trims *trims = &gl_net(sock_net(sk))->trims;
 	u64 now = ktime_get_ns();
 
 	if (!gl_trim_heeds(sk, th, r) || !gl_trim_is_fit(sk))
@@ -352,14 +401,18 @@ static void gl_trim_locked(struct sock *sk, const struct sk_buff *skb, const str
 	r->alone = before(ntohl(th->ack_seq), tcp_sk(sk)->snd_una);
 	gl_trim_count(sk, r);
 	r->at = now;
-	if (!r->reported && !gl_trim_is_numbered(gl_sock_locked(sk)))
+	if (!r->reported && !gl_trim_is_numbered(gl_sock_locked(sk))) {
+		gl_trim_reduce(trims, r);
+		if (!before(r->seq, r->end))
+			return;
 		r->at = gl_trim_reserve(sk, skb, r->end - r->seq, now);
-	if (!r->at)
-		return;
+		if (!r->at)
+			return;
+	}
 	if (sock_owned_by_user(sk))
 		gl_trim_later(r, r->at);
 	if (r->at > now)
-		gl_trim_wait(sk, r);
+		gl_trim_wait(sk, trims, r);
 	else
 		gl_trim_act(sk, r);
 }
@@ -403,6 +456,7 @@ void gl_trim_net_init(struct gl_net *gn)
 	gn->trim = 1;
 	spin_lock_init(&trims->lock);
 	trims->tree = RB_ROOT_CACHED;
+	trims->segments = RB_ROOT;
 	hrtimer_setup(&trims->timer, gl_trim_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 }
 
@@ -414,7 +468,7 @@ void gl_trim_net_exit(struct gl_net *gn)
 
 	hrtimer_cancel(&trims->timer);
 	while ((r = gl_trim_first(trims))) {
-		rb_erase_cached(&r->node, &trims->tree);
+		gl_trim_remove(trims, r);
 		gl_trim_free(r);
 	}
 }

@@ -237,6 +237,27 @@ def squat(length):
         equal(len(wire.receive(server, 10 * MSS[4], 1e-3)), 10 * MSS[4], "bytes within 1 ms")
 
 
+@case("headers that arrive again and again: a report of each part, other connections' repairs do not wait",
+      step=(0, 1, 500))
+def again(step):
+    with wires("reno", speed=1000) as wire:
+        other, other_server = wire.connect(port=2000)
+        _, trimmed, end = forged(wire, other, other_server)
+        client, server = wire.connect()
+        true(wire.transfer(client, server, 20_000), "bytes arrive")
+        wire.run(5e-3)
+        for number in range(200):
+            trimmed(end + number * step, 1448)
+        wire.mark()
+        trims(wire, 9)
+        client.send(pattern(10 * MSS[4]))
+        late = (1448 + 200 * step) * 8e-9 * 1.1
+        equal(len(wire.receive(server, 10 * MSS[4], 1e-3 + late)), 10 * MSS[4], "bytes")
+        # The first leaves at once, and so does not wait when the second arrives.
+        within(sum(length for _, length in reports(wire)), 3 * 1448, 3 * 1448 + 200 * step,
+               "bytes in reports: twice the first segment, the rest, the other connection's")
+
+
 @case("the minimum RTT contains a queue, which headers bypass: a retransmission's report counts")
 def bypassed():
     with wires("reno") as wire:
