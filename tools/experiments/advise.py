@@ -199,8 +199,13 @@ def sonic_pause(a):
 
 
 def nvue(a):
-    """Commands of Cumulus Linux: ECN by traffic class, and pause."""
-    congestion = "nv set qos congestion-control tlt traffic-class 0"
+    """Commands of Cumulus Linux: one queue for TLT's codepoints, its ECN, and pause."""
+    yield "nv set qos mapping default-global trust l3"
+    yield (f"nv set qos mapping default-global dscp {','.join(map(str, DSCPS))} "
+           f"switch-priority {QUEUE}")
+    yield (f"nv set qos egress-queue-mapping default-global switch-priority {QUEUE} "
+           f"traffic-class {QUEUE}")
+    congestion = f"nv set qos congestion-control tlt traffic-class {QUEUE}"
     yield f"{congestion} min-threshold-bytes {a.ecn}"
     yield f"{congestion} max-threshold-bytes {a.ecn}"
     yield f"{congestion} probability 100"
