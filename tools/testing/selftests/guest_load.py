@@ -31,7 +31,7 @@ MIX = "+".join(MIXED)
 MANY = ["tlt_dctcp", "aeolus_dctcp", "hpcc", "dart", "aeolus_xpass", "ndp", "aeolus_ndp", "homa"]
 CONFIG = {"topology": "leaf-spine", "symmetric": True, "hosts": 24, "leaves": 4, "spines": 3,
           "k": 4, "rate": 10**10, "delay": 5000, "ipv6": False, "workload": "web-search",
-          "background": 4000, "foreground": 10, "incasts": 1, "senders": 23, "each": 2,
+          "background": 4000, "foreground": 10, "incasts": 1, "periodic": False, "senders": 23, "each": 2,
           "bytes": 8192, "request": 0, "look": 0, "load": 40, "seed": 1}
 # The papers' values: mean, and shares of flows up to 100 kB and up to 1 MB (Aeolus, ToN,
 # Table I).  The table's web search does not add up to one; its mean is TLT's, 1.72 MB.
@@ -123,6 +123,21 @@ def arrivals():
     for at, wires in incasts.items():
         equal((len(wires), len({c.dst for c in wires}), len({c.src for c in wires})), (46, 1, 23),
               f"flows, receivers, senders of the incast at {at}")
+
+
+@case("--periodic: the same incasts, at equal intervals")
+def periodic():
+    ways = []
+    for way in (False, True):
+        seen = plan(foreground=5, periodic=way)
+        incasts = {m.at: seen.connections[m.connection].dst for m in seen.messages
+                   if seen.kind(m) == traffic.FOREGROUND}
+        times = [0, *sorted(incasts), seen.end]
+        ways.append((list(incasts.values()), {b - a for a, b in zip(times, times[1:])}))
+    (receivers, gaps), (same, equals) = ways
+    true(len(receivers) > 10 and len(gaps) > 10, f"{len(receivers)} incasts, {len(gaps)} intervals")
+    equal(same, receivers, "receivers")
+    true(max(equals) - min(equals) <= 1, f"ns between incasts: {equals}")
 
 
 @case("a seed gives the same schedule twice, and another seed another")

@@ -100,6 +100,8 @@ def add_arguments(add):
     add("--background", type=int, default=1000, metavar="N", help="flows (1000)")
     add("--foreground", type=int, default=5, metavar="PERCENT", help="of all bytes (5)")
     add("--incasts", type=int, default=1, metavar="N", help="minimum number, if any (1)")
+    add("--periodic", action="store_true",
+        help="incasts at equal intervals, as in TLT's published simulator (at random times)")
     add("--senders", type=units.count, help="of an incast (all other hosts)")
     add("--flows", dest="each", type=units.count, default=8, help="of each sender (8)")
     add("--bytes", type=units.size, default="8k", help="of each of these flows (8k)")
@@ -266,8 +268,8 @@ def _port(args, cc):
 
 def configure(args):
     """(configuration, jobs).  A run's time is proportional to its bytes."""
-    keys = ("topology hosts leaves spines uplinks k workload background foreground incasts senders"
-            " each bytes request drain look tcp_info pause segments labels").split()
+    keys = ("topology hosts leaves spines uplinks k workload background foreground incasts periodic"
+            " senders each bytes request drain look tcp_info pause segments labels").split()
     config = {key: getattr(args, key) for key in keys}
     config.update(symmetric=True, rate=args.rate)
     if not args.foreground and args.background:

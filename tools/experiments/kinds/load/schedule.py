@@ -62,13 +62,20 @@ class Schedule(Plan):
         for at, size in zip(self.times(len(flows), self.end), flows):
             src, dst = self.random.sample(range(config["hosts"]), 2)
             self._flow(at, self._connect(src, dst, BACKGROUND), size)
-        for at in self.times(max(incasts, config["incasts"]), self.end):
+        for at in self._incast_times(max(incasts, config["incasts"])):
             self._incast(at)
         self.messages.sort(key=lambda m: m.at)
 
     def times(self, n, end):
         """The arrival times, which are proportional to `end`, so the same order at every load."""
         return sorted(int(self.random.random() * end) for _ in range(round(n)))
+
+    def _incast_times(self, n):
+        # Both draw as many random numbers, so the receivers are the same.
+        times = self.times(n, self.end)
+        if not self.config["periodic"]:
+            return times
+        return [self.end * (number + 1) // (len(times) + 1) for number in range(len(times))]
 
     def deployed(self, percent):
         """The numbers of `percent` of the hosts; a larger percentage includes the same hosts."""
