@@ -339,13 +339,14 @@ static const struct gl_protocol *gl_in_hello(struct gl_net *gn, struct net *net,
 }
 
 /* The application may have selected the transport after the SYN that this SYN-ACK answers, in place
- * of another transport with the same hello.
+ * of another transport with the same hello.  Before the lock was taken it may have selected another
+ * congestion control, which has no release().
  */
 static void gl_in_init_again(struct sock *sk)
 {
 	local_bh_disable();
 	bh_lock_sock_nested(sk);
-	if (!sock_owned_by_user(sk) && sk->sk_state == TCP_SYN_SENT)
+	if (!sock_owned_by_user(sk) && sk->sk_state == TCP_SYN_SENT && gl_is_ours(sk))
 		gl_init_again(sk);
 	bh_unlock_sock(sk);
 	local_bh_enable();
