@@ -61,6 +61,16 @@ static inline void gl_gso_default(struct sock *sk)
 	rcu_read_unlock();
 }
 
+/* Set the pacing rate, bytes/s, to at most SO_MAX_PACING_RATE.  TCP does not pace at a rate of 0: a
+ * limit of 0, which each application may set, must not switch the transport's rate off.
+ */
+static inline void gl_pace(struct sock *sk, u64 rate)
+{
+	u64 limit = READ_ONCE(sk->sk_max_pacing_rate) ?: ~0UL;
+
+	WRITE_ONCE(sk->sk_pacing_rate, clamp_t(u64, rate, 1, limit));
+}
+
 /**
  * gl_pace_as_tcp() - set the pacing rate as TCP does without cong_control()
  * @sk: the connection, locked
@@ -82,7 +92,7 @@ static inline void gl_pace_as_tcp(struct sock *sk)
 	rate *= max(tcp_snd_cwnd(tp), tp->packets_out);
 	if (tp->srtt_us)
 		rate = div_u64(rate, tp->srtt_us);
-	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
+	gl_pace(sk, rate);
 }
 
 /* Request TCP's internal pacing, unless fq paces.  Return: gl_pacing_end() is to undo it. */

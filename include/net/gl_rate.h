@@ -92,10 +92,7 @@ static inline u32 gl_rate_packet(const struct sock *sk, u32 extra)
  */
 static inline void gl_rate_pace(struct sock *sk, u32 rate, u32 extra)
 {
-	u64 payload = div_u64(rate * 1000ULL * tcp_sk(sk)->mss_cache, gl_rate_packet(sk, extra));
-
-	WRITE_ONCE(sk->sk_pacing_rate,
-		   min_t(u64, payload, READ_ONCE(sk->sk_max_pacing_rate)));
+	gl_pace(sk, div_u64(rate * 1000ULL * tcp_sk(sk)->mss_cache, gl_rate_packet(sk, extra)));
 }
 
 /* TCP warns about a window of 2^31 packets, which a peer can cause by late ACKs. */

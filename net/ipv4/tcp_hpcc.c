@@ -233,8 +233,7 @@ static void hpcc_set_pacing(struct sock *sk, const struct hpcc_path *path)
 {
 	u64 rate = min(hpcc_window_rate(&hpcc_of(sk)->w, &path->p), path->line);
 
-	rate = max_t(u64, mul_u64_u32_div(rate, tcp_sk(sk)->mss_cache, path->packet), 1);
-	WRITE_ONCE(sk->sk_pacing_rate, min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
+	gl_pace(sk, mul_u64_u32_div(rate, tcp_sk(sk)->mss_cache, path->packet));
 }
 
 /* A server with Fast Open sends before it has an RTT: begin as TCP does, and again with the RTT. */
