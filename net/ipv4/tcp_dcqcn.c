@@ -70,6 +70,7 @@ enum dcqcn_recovery {
  * @sent: tp->bytes_sent at the last update of @rate
  * @cut_at: time of the last reduction, µs; valid if @was_cut
  * @echo_at: time of the last ECE that was sent, µs; valid if @echoed
+ * @echo_out: tp->segs_out, the low bits, when that was due
  * @back: the sequence number that go-back-N has gone back to; valid if @went_back
  * @back_at: departure of the first packet after that, TCP's clock, ns >> DCQCN_BACK_SHIFT
  * @was_cut: the rate has been reduced
@@ -88,6 +89,7 @@ struct dcqcn {
 	u32			echo_at;
 	u32			back;
 	u32			back_at;
+	u16			echo_out;
 	u8			was_cut:1,
 				echoed:1,
 				paces:1,
@@ -396,12 +398,36 @@ static void dcqcn_raise_rto(struct sock *sk)
 		inet_csk_reset_xmit_timer(sk, ICSK_TIME_RETRANS, icsk->icsk_rto, TCP_RTO_MAX);
 }
 
+static void dcqcn_release(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+
+	if (dcqcn_of(sk)->recovery == DCQCN_IRN && tcp_sk(sk)->srtt_us && !icsk->icsk_backoff)
+		icsk->icsk_rto = __tcp_set_rto(tcp_sk(sk));
+	gl_leave_rate(sk, dcqcn_of(sk)->paces);
+}
+
 /* --- ACKs and pauses -------------------------------------------------------------- */
+
+static struct tcp_congestion_ops dcqcn_ops, dcqcn_reno;
+
+/* In SYN_SENT an application can select dcqcn before the peer has answered the SYN, and TCP calls
+ * init() only then.  Return: true if the peer has refused ECN: the connection has fallen back.
+ */
+static bool dcqcn_is_refused(struct sock *sk)
+{
+	if (likely(gl_tcp_ecn(tcp_sk(sk))) || inet_csk(sk)->icsk_ca_ops != &dcqcn_ops)
+		return false;
+	dcqcn_release(sk);
+	gl_fall_back(sk, &dcqcn_reno);
+	INET_ECN_dontxmit(sk);
+	return true;
+}
 
 static void dcqcn_in_ack_event(struct sock *sk, u32 flags)
 {
 	/* TCP calls this for the ACK of the SYN before init(). */
-	if (sk->sk_state == TCP_SYN_SENT)
+	if (sk->sk_state == TCP_SYN_SENT || dcqcn_is_refused(sk))
 		return;
 	dcqcn_look(sk, flags & CA_ACK_ECE);
 	if (dcqcn_of(sk)->recovery == DCQCN_GO_BACK_N)
@@ -415,7 +441,8 @@ static void dcqcn_in_ack_event(struct sock *sk, u32 flags)
 /* The first packet after a pause, in which no ACK has updated the rate. */
 static void dcqcn_tx_start(struct sock *sk)
 {
-	dcqcn_look(sk, false);
+	if (!dcqcn_is_refused(sk))
+		dcqcn_look(sk, false);
 }
 
 /**
@@ -446,15 +473,20 @@ static void dcqcn_marked(struct sock *sk)
 		return;
 	ca->echoed = 1;
 	ca->echo_at = now;
+	ca->echo_out = tcp_sk(sk)->segs_out;
 	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 
-/* RFC 3168 repeats ECE until the peer sends CWR.  DCQCN reports a mark once. */
+/* RFC 3168 repeats ECE until the peer sends CWR.  DCQCN reports a mark once, but at least once: while
+ * a process owns the socket TCP defers the ACK (tcp_backlog_ack_defer), and the next packet of the
+ * backlog may have no mark.
+ */
 static void dcqcn_unmarked(struct sock *sk)
 {
+	const struct dcqcn *ca = dcqcn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (gl_tcp_ecn_rfc3168(tp))
+	if (gl_tcp_ecn_rfc3168(tp) && !(ca->echoed && ca->echo_out == (u16)tp->segs_out))
 		tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
 }
 
@@ -543,8 +575,6 @@ static u32 dcqcn_min_tso_segs(struct sock *sk)
 	return least;
 }
 
-static struct tcp_congestion_ops dcqcn_reno __read_mostly = GL_RENO("dcqcn-reno");
-
 static void dcqcn_init(struct sock *sk)
 {
 	struct dcqcn *ca = dcqcn_of(sk);
@@ -574,18 +604,11 @@ static void dcqcn_init(struct sock *sk)
 	ca->paces = gl_pacing_begin(sk);
 	dcqcn_set_pacing(sk, path.extra);
 	dcqcn_set_window(sk, &path);
-	if (ca->recovery == DCQCN_IRN)
+	if (ca->recovery == DCQCN_IRN && sk->sk_state != TCP_SYN_SENT)
 		dcqcn_set_rto(sk);
 }
 
-static void dcqcn_release(struct sock *sk)
-{
-	struct inet_connection_sock *icsk = inet_csk(sk);
-
-	if (dcqcn_of(sk)->recovery == DCQCN_IRN && tcp_sk(sk)->srtt_us && !icsk->icsk_backoff)
-		icsk->icsk_rto = __tcp_set_rto(tcp_sk(sk));
-	gl_leave_rate(sk, dcqcn_of(sk)->paces);
-}
+static struct tcp_congestion_ops dcqcn_reno __read_mostly = GL_RENO("dcqcn-reno");
 
 static struct tcp_congestion_ops dcqcn_ops __read_mostly = {
 	.name		= "dcqcn",

@@ -13,7 +13,9 @@ import time
 
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.dart import RATE, RTT, dart, line, read_all, reno_after
+from lab.wire.hold import hold
 from lab.wire.packet import CWR, ECE, SYN, data
+from lab.wire.peer import mid_handshake
 from lab.wire.sockopt import SO_MAX_PACING_RATE, cc_of, pacing, refused
 from lab.wire.transcript import lose
 from lab.wire.wire import connected
@@ -216,6 +218,46 @@ def no_ecn(wire):
     true(wire.transfer(client, server, 100_000), "arrives")
     equal(cc_of(client), "dcqcn-reno", "congestion control")
     equal({p.ecn for p in wire.from_a() if not p.flags & SYN}, {0}, "ECN fields")
+
+
+@case("selected before the SYN-ACK, which refuses ECN: the same, from the second packet of data on",
+      wire_of, version=(4, 6), cc="cubic", cc_b="cubic")
+def refused_ecn(wire):
+    wire.a.sysctl("net.ipv4.tcp_ecn", 1)
+    wire.b.sysctl("net.ipv4.tcp_ecn", 0)
+    client, server = mid_handshake(wire, "dcqcn")
+    wire.mark()
+    true(wire.transfer(client, server, 100_000), "arrives")
+    equal(cc_of(client), "dcqcn-reno", "congestion control")
+    equal({p.ecn for p in data(wire.from_a())[1:]}, {0}, "ECN fields")
+
+
+@case("a process owns the receiver, which gets a marked packet and then another: its ACK has ECE",
+      connected, of=wire_of, cc=("dcqcn", "tlt_dcqcn"), version=(4, 6))
+def owned(wire, client, server, **_):
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    true(wire.transfer(client, server, 10_000), "arrives")
+    wire.run(5e-3)
+    wire.mark()
+    marked = marking(wire, lambda n: n == 0)
+    owner = hold(server, 2)
+    wire.run(50e-6)
+    for _ in range(2):
+        client.send(bytes(500))
+    wire.run(10e-3)
+    owner.join()
+    equal((len(marked), len(data(wire.from_a()))), (1, 2), "packets marked, packets of data")
+    equal(len([p for p in wire.from_b() if p.flags & ECE]), 1, "ACKs with ECE")
+
+
+@case("SO_MAX_PACING_RATE = 0, which TCP takes for none, does not switch the pace off",
+      connected, of=wire_of, cc=("dcqcn", "dart", "tlt_dcqcn"))
+def no_limit(wire, client, server):
+    client.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 0)
+    wire.mark()
+    true(wire.transfer(client, server, 400_000), "arrives")
+    for rate in rates(data(wire.from_a())):
+        within(rate, 0.9 * line(wire.version), 1.03 * line(wire.version), "rate of payload, bytes/s")
 
 
 @case("after a pause a flow has the rate to which its timers have raised it, without ACKs",

@@ -13,7 +13,7 @@ import socket
 from lab.codepoints import CLOCK, DATA, IMPORTANT
 from lab.tap import case, equal, main, true, using, within
 from lab.wire.dart import RATE, dart
-from lab.wire.packet import data
+from lab.wire.packet import SYN, data
 from lab.wire.sockopt import cc_of, choose, cwnd, refused
 from lab.wire.wire import MSS, connected, pattern
 
@@ -435,6 +435,22 @@ def leaves(to):
         within(rto(client), 40e-3, 40e-3 + 2 * TICK, "RTO, s")
         choose(client, to)
         within(rto(client), 200e-3, 400e-3, "RTO of the other one, s")
+
+
+@case("IRN, selected while SYNs are lost: TCP repeats them after its own time", version=(4, 6))
+def lost_syns(version):
+    with repairing(IRN, cc="cubic", version=version) as wire:
+        wire.a.sysctl("net.ipv4.tcp_ecn", 1)
+        client = wire.socket(wire.a)
+        wire.mark()
+        wire.rule = lambda p: p.flags & SYN
+        wire.begin(client, wire.b)
+        wire.run(1e-3)
+        choose(client, "dcqcn")
+        wire.run(5)
+        syns = [p.time for p in wire.seen if p.flags & SYN]
+        within(len(syns), 3, 6, "SYNs")
+        within(min(b - a for a, b in zip(syns, syns[1:])), 0.9, 3.1, "time between two, s")
 
 
 @case("IRN: requests and responses without a loss have no timeout", mode=(SACK, GO_BACK_N, IRN),

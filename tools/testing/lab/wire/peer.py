@@ -142,13 +142,13 @@ def simultaneous(wire):
     return ends
 
 
-def mid_handshake(wire):
-    """Between connect() and the SYN-ACK the client selects b's congestion control."""
+def mid_handshake(wire, cc=None):
+    """Between connect() and the SYN-ACK the client selects cc, or b's congestion control."""
     listener = wire.listen()
     client = wire.socket(wire.a)
     wire.begin(client, wire.b)
     wire.run(1e-6)
-    choose(client, wire.cc_b)
+    choose(client, cc or wire.cc_b)
     wire.run(5e-3)
     return client, wire.accept(listener)
 
