@@ -103,6 +103,13 @@ static inline struct link_speed *link_speed_wire(struct link_speed *link)
 	return rcu_dereference(link->wire) ?: link;
 }
 
+/* Count to half of what an int holds: the limit is no lock, and each CPU may exceed it by one. */
+static inline void link_speed_guess(struct link_speed *link)
+{
+	if (atomic_read(&link->guesses) < INT_MAX / 2)
+		atomic_inc(&link->guesses);
+}
+
 /**
  * link_speed_mbit() - the speed of a link
  * @link: the link
@@ -116,7 +123,7 @@ static inline u32 link_speed_mbit(struct link_speed *link)
 	if (likely(mbit))
 		return mbit;
 	if (!link->local)
-		atomic_inc(&link->guesses);
+		link_speed_guess(link);
 	return LINK_SPEED_MBIT;
 }
 

@@ -28,11 +28,14 @@
 #include "dart_senders.h"
 
 /* The interval: longer than a round trip in a datacenter; long enough for eight frames of each
- * message at the fair share; and four round trips, because a window may arrive as one burst.
+ * message at the fair share; and four round trips, because a window may arrive as one burst.  The
+ * round trips are those of one connection of the tenant, so they have a limit, above each of a
+ * datacenter: while it lasts, hosts that send nothing keep their share.
  */
 #define DART_LOOK_NS		(1 * NSEC_PER_MSEC)
 #define DART_LOOK_FRAMES	8
 #define DART_LOOK_RTTS		4
+#define DART_LOOK_RTT_US	(5 * USEC_PER_MSEC)
 
 #define DART_FRAME_BYTES	1538
 /* A host is no longer limited if it brings this many bytes more than expected in an interval.  A
@@ -124,7 +127,7 @@ static u64 dart_use_interval(const struct dart_tenant *tenant, u32 line, u32 rtt
 	u64 frame = div_u64((u64)DART_FRAME_BYTES * NSEC_PER_MSEC, line);
 
 	return max3((u64)DART_LOOK_NS, DART_LOOK_FRAMES * frame * READ_ONCE(tenant->messages),
-		    DART_LOOK_RTTS * (u64)rtt_us * NSEC_PER_USEC);
+		    DART_LOOK_RTTS * min_t(u64, rtt_us, DART_LOOK_RTT_US) * NSEC_PER_USEC);
 }
 
 /* Did marks since the last look reserve part of the line rate (dart_tenant_drains())?  Then a host

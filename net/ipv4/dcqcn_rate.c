@@ -71,8 +71,17 @@ static bool dcqcn_rate_is_max(const struct dcqcn_rate *r, const struct dcqcn_par
 /* Apply @n timer events. */
 static void dcqcn_rate_timers(struct dcqcn_rate *r, const struct dcqcn_params *p, u32 n)
 {
-	u32 one_by_one = min(n, DCQCN_PERIODS);
+	u32 fast = max(r->timers, r->counters) < p->fast ?
+		   min_t(u32, n, p->fast - 1 - r->timers) : 0;
+	u32 one_by_one;
 
+	/* @fast events do not change the target, which @cur reaches. */
+	if (fast > DCQCN_PERIODS) {
+		r->timers += fast;
+		r->cur = r->target;
+		n -= fast;
+	}
+	one_by_one = min(n, DCQCN_PERIODS);
 	n -= one_by_one;
 	while (one_by_one-- && !dcqcn_rate_is_max(r, p)) {
 		r->timers = min(r->timers + 1, U16_MAX);

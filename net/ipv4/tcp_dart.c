@@ -615,6 +615,9 @@ static const struct gl_kind *dart_on_xmit(struct sock *sk, struct gl_sock *gs,
 	gl_gso_default(sk);
 	d->began = 0;
 	d->within = d->open;
+	/* No sequence number 4 GB later is one of a short message that has arrived. */
+	if (!before(tcp_sk(sk)->snd_una, d->end))
+		d->begin = d->end;
 	kind = dart_kind(sk, d, seg);
 	if (kind->before)
 		d->unended = 1;

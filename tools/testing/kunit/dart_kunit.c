@@ -999,6 +999,17 @@ static void dart_use_look__after_a_pause(struct kunit *test)
 	ends(c);
 }
 
+/* A connection whose round trip was 900 ms does not stop the tenant's next look. */
+static void dart_use_look__a_long_path(struct kunit *test)
+{
+	struct conn *c = new_conn(test, HOST(1));
+
+	begins(c);
+	dart_use_look(set, tenant_of(c), dart_test_ns, LINE, 900000);
+	KUNIT_EXPECT_EQ(test, tenant_of(c)->look_at, dart_test_ns + 20 * NSEC_PER_MSEC);
+	ends(c);
+}
+
 static void dart_use_add__a_host_comes_back(struct kunit *test)
 {
 	const u32 bytes[] = { 600000, 0 };
@@ -1374,6 +1385,7 @@ static struct kunit_case dart_senders_cases[] = {
 	KUNIT_CASE(dart_use_look__the_rest_is_divided),
 	KUNIT_CASE(dart_use_look__beside_the_reserve),
 	KUNIT_CASE(dart_use_look__after_a_pause),
+	KUNIT_CASE(dart_use_look__a_long_path),
 	KUNIT_CASE(dart_use_add__a_host_comes_back),
 	KUNIT_CASE(dart_use_messages__those_that_bring_data),
 	KUNIT_CASE(dart_window__lines),

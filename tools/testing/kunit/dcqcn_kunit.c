@@ -103,25 +103,42 @@ static void dcqcn_rate_advance__lazy(struct kunit *test)
 }
 
 /* More than DCQCN_PERIODS periods are computed at once, with the same result. */
-static void dcqcn_rate_advance__long_pause(struct kunit *test)
+static void long_pause(struct kunit *test, u8 fast, u32 periods)
 {
+	struct dcqcn_params p = params;
 	struct dcqcn_rate often, seldom;
-	u32 periods = 1000, i;
+	u32 i;
 
-	dcqcn_rate_init(&often, &params, 0);
-	dcqcn_rate_cut(&often, &params, 0);
-	dcqcn_rate_cut(&often, &params, 0);
+	p.fast = fast;
+	dcqcn_rate_init(&often, &p, 0);
+	dcqcn_rate_cut(&often, &p, 0);
+	dcqcn_rate_cut(&often, &p, 0);
 	seldom = often;
 	for (i = 1; i <= periods; i++)
-		dcqcn_rate_advance(&often, &params, 55 * i, 0);
-	dcqcn_rate_advance(&seldom, &params, 55 * periods, 0);
+		dcqcn_rate_advance(&often, &p, 55 * i, 0);
+	dcqcn_rate_advance(&seldom, &p, 55 * periods, 0);
 	KUNIT_EXPECT_EQ(test, seldom.target, often.target);
 	KUNIT_EXPECT_LE(test, abs((int)(seldom.cur - often.cur)), 2);
 	KUNIT_EXPECT_EQ(test, seldom.timer_at, often.timer_at);
+	KUNIT_EXPECT_EQ(test, seldom.timers, often.timers);
 	/* some 2500 steps lead from half of the maximum to all of it */
-	dcqcn_rate_advance(&seldom, &params, 55 * 4000, 0);
-	KUNIT_EXPECT_EQ(test, seldom.cur, params.max);
-	KUNIT_EXPECT_EQ(test, seldom.target, params.max);
+	dcqcn_rate_advance(&seldom, &p, 55 * 4000, 0);
+	KUNIT_EXPECT_EQ(test, seldom.cur, p.max);
+	KUNIT_EXPECT_EQ(test, seldom.target, p.max);
+}
+
+static void dcqcn_rate_advance__long_pause(struct kunit *test)
+{
+	long_pause(test, 5, 1000);
+}
+
+/* Fast recovery lasts longer than DCQCN_PERIODS, and the pause as long, or longer. */
+static void dcqcn_rate_advance__long_recovery(struct kunit *test)
+{
+	long_pause(test, 100, 80);
+	long_pause(test, 100, 99);
+	long_pause(test, 100, 100);
+	long_pause(test, 255, 1000);
 }
 
 /* A pause of more than an hour, and a clock that wraps around. */
@@ -225,6 +242,7 @@ static struct kunit_case dcqcn_rate_cases[] = {
 	KUNIT_CASE(dcqcn_rate__by_hand),
 	KUNIT_CASE(dcqcn_rate_advance__lazy),
 	KUNIT_CASE(dcqcn_rate_advance__long_pause),
+	KUNIT_CASE(dcqcn_rate_advance__long_recovery),
 	KUNIT_CASE(dcqcn_rate_advance__wraps),
 	KUNIT_CASE(dcqcn_rate_cut__floor),
 	KUNIT_CASE(dcqcn_rate_cut__alpha),
