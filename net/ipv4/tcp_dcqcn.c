@@ -477,8 +477,8 @@ static void dcqcn_marked(struct sock *sk)
 	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 
-/* RFC 3168 repeats ECE until the peer sends CWR.  DCQCN reports a mark once, but at least once: while
- * a process owns the socket TCP defers the ACK (tcp_backlog_ack_defer), and the next packet of the
+/* RFC 3168 repeats ECE until the peer sends CWR.  DCQCN reports a mark once, but not less: while a
+ * process owns the socket TCP defers the ACK (tcp_backlog_ack_defer), and the next packet of the
  * backlog may have no mark.
  */
 static void dcqcn_unmarked(struct sock *sk)
