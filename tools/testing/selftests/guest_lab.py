@@ -114,6 +114,8 @@ FEW = {
                 "install_geneve.py", "ops_cgroup.py", "ops_timer.py"],
     "dkms": ["guest_install.py"],
     "rpm": ["guest_install.py"],
+    "mokutil": ["guest_secure_boot.py"],
+    "ovmf": ["guest_secure_boot.py"],
     "bpftrace": ["stock_bpftrace.py"],
     "systemd": ["install_export.py", "ops_containers.py", "ops_timer.py"],
     "openssh-client": ["guest_hosts.py", "guest_machines.py"],
@@ -158,8 +160,9 @@ def packages_of_a_test():
                      f"{name} runs {program}")
             for module, package in LIBRARIES.items():
                 true(package in mine or f"{module} import" not in text, f"{name} imports {module}")
-            equal("qemu-system-x86" in mine, "kselftest" in name or "machines" in name or (
-                config is check.STOCK and name != check.LINT), f"a virtual machine for {name}")
+            equal("qemu-system-x86" in mine,
+                  any(word in name for word in ("kselftest", "machines", "secure_boot"))
+                  or config is check.STOCK and name != check.LINT, f"a virtual machine for {name}")
     equal({package: sorted(names) for package, names in users.items()}, FEW, "tests by package")
 
 

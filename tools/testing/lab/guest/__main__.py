@@ -57,6 +57,8 @@ def parse_args():
                         " real time (300; five times that for a variant)")
     parser.add_argument("--nic", action="append", default=[], metavar="NETDEV",
                         help="--machine qemu: a network card, with this -netdev of QEMU's")
+    parser.add_argument("--secure-boot", action="store_true",
+                        help="--machine qemu --kernel stock: UEFI firmware with Secure Boot")
     parser.add_argument("--mem", default="2G", help="the guest's memory (2G)")
     parser.add_argument("--env", action="append", default=[], metavar="K=V",
                         help="a variable of the command's environment")
@@ -86,6 +88,8 @@ def parse_args():
         parser.error("--fine: User-Mode Linux 7.3 in virtual time only")
     if args.nic and args.machine != "qemu":
         parser.error("--nic: --machine qemu only")
+    if args.secure_boot and (args.machine, args.kernel) != ("qemu", "stock"):
+        parser.error("--secure-boot: --machine qemu --kernel stock only")
     args.cache = CACHE
     return args
 

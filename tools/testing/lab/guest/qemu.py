@@ -9,6 +9,8 @@ kernel writes to the serial console.
 import lzma
 import os
 import pathlib
+import shlex
+import shutil
 import struct
 import subprocess
 
@@ -20,6 +22,10 @@ KVM_PATIENCE = 15
 SETUP_SECTS, PAYLOAD = 0x1f1, 0x248
 SECTOR = 512
 XZ = b"\xfd7zXZ\0"
+# The package ovmf
+FIRMWARE = pathlib.Path("/usr/share/OVMF")
+STUB = "/usr/lib/systemd/boot/efi/linuxx64.efi.stub"    # systemd-boot-efi
+SNAKEOIL = pathlib.Path("/usr/share/ovmf/PkKek-1-snakeoil.pem")
 
 
 def image(kdir):
@@ -87,8 +93,55 @@ def kvm_works(kdir, cache):
     return known.read_text() == "yes"
 
 
+def sign(run, image):
+    """Sign an image for UEFI with the key of the firmware's database."""
+    key = run / "snakeoil.key"
+    subprocess.run(["openssl", "rsa", "-in", SNAKEOIL.with_suffix(".key"), "-passin",
+                    "pass:snakeoil", "-out", key], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(["sbsign", "--key", key, "--cert", SNAKEOIL, "--output", image, image],
+                   check=True, stderr=subprocess.DEVNULL)
+
+
+def secure_boot(words, run):
+    """The command of virtme-ng's that boots by UEFI firmware with Secure Boot instead.
+
+    QEMU changes the header of a kernel that -kernel names, so its signature is wrong.  One signed
+    program on a disk has the kernel, its initramfs and its command line (systemd-stub).  The
+    package ovmf has a public "snakeoil" key for tests.
+    """
+    shown = subprocess.run(
+        [*words[:1], "--dry-run", "--show-command", "--save-initramfs", run / "initrd", *words[1:]],
+        check=True, stdout=subprocess.PIPE).stdout.decode()
+    qemu = shlex.split(shown)
+    given = {}
+    for option in ("-kernel", "-append", "-initrd"):
+        at = qemu.index(option)
+        _, given[option] = qemu[at:at + 2]
+        del qemu[at:at + 2]
+    kernel, program, store = run / "vmlinuz", run / "esp/EFI/BOOT/BOOTX64.EFI", run / "vars.fd"
+    shutil.copyfile(given["-kernel"], kernel)
+    sign(run, kernel)
+    (run / "cmdline").write_text(given["-append"])
+    program.parent.mkdir(parents=True)
+    sections = {".cmdline": (run / "cmdline", 0x30000), ".linux": (kernel, 0x2000000),
+                ".initrd": (given["-initrd"], 0x3000000)}
+    subprocess.run(
+        ["objcopy", *(word for name, (file, address) in sections.items() for word in (
+            "--add-section", f"{name}={file}", "--change-section-vma", f"{name}={address:#x}")),
+         STUB, program], check=True)
+    sign(run, program)
+    shutil.copyfile(FIRMWARE / "OVMF_VARS_4M.snakeoil.fd", store)
+    return [*qemu, "-machine", "smm=on",
+            "-global", "driver=cfi.pflash01,property=secure,value=on",
+            "-drive", "if=pflash,unit=0,format=raw,readonly=on,"
+            f"file={FIRMWARE}/OVMF_CODE_4M.snakeoil.fd",
+            "-drive", f"if=pflash,unit=1,format=raw,file={store}",
+            "-drive", f"format=raw,file=fat:rw:{run}/esp"]
+
+
 def command(kdir, init, run, out, args, streams):
     """The command that starts the guest; its ports write to the streams."""
+    kernel = next((kdir / "boot").glob("vmlinuz-*")) if args.secure_boot else image(kdir)
     # init.c mounts the host's root again, with a cache.
     devices = ["-fsdev", "local,id=glroot,path=/,security_model=none,readonly=on,multidevs=remap",
                "-device", "virtio-9p-pci,fsdev=glroot,mount_tag=greenlane.root"]
@@ -103,7 +156,7 @@ def command(kdir, init, run, out, args, streams):
         devices += ["-netdev", f"{netdev},id=nic{number}", "-device",
                     f"virtio-net-pci,netdev=nic{number},romfile=,mac={mac}"]
     words = [
-        str(args.cache / "virtme-ng/bin/virtme-run"), "--kimg", str(image(kdir)),
+        str(args.cache / "virtme-ng/bin/virtme-run"), "--kimg", str(kernel),
         "--mods=none" if (kdir / "arch").exists() else "--mods=auto",
         "--disable-microvm", "--force-9p", "--cpus", str(args.cpus),
         "--memory", args.mem, "--rwdir", str(run), "--rwdir", str(out),
@@ -113,4 +166,5 @@ def command(kdir, init, run, out, args, streams):
         words.append("--disable-kvm")
     for option in ("printk.devkmsg=on", "kunit.enable=1", "kunit.autorun=1"):
         words += ["--kopt", option]
-    return words + ["--qemu-opts", *devices]
+    words += ["--qemu-opts", *devices]
+    return secure_boot(words, run) if args.secure_boot else words
