@@ -196,16 +196,31 @@ static void dart_host_put(struct dart_host *host)
 	dart_tenant_put(tenant);
 }
 
+/* A tenant is active if a host sends: those that are only announced overrun no link, and an
+ * application can announce hosts that never send.
+ */
+static bool dart_tenant_is_active(const struct dart_tenant *tenant)
+{
+	return tenant->n > tenant->expected;
+}
+
+static void dart_tenant_count(struct dart_senders *s, const struct dart_tenant *tenant, bool before)
+{
+	WRITE_ONCE(s->active, s->active + dart_tenant_is_active(tenant) - before);
+}
+
 static void dart_host_not_expected(struct dart_host *host)
 {
 	host->tenant->expected -= host->expected;
 	host->expected = false;
 }
 
-/* Put a host into the set, or raise its weight if it is there. */
-static void dart_host_enters(struct dart_senders *s, struct dart_host *host, u32 weight)
+/* Put a host into the set, or raise its weight if it is there.  @expected: it was announced */
+static void dart_host_enters(struct dart_senders *s, struct dart_host *host, u32 weight,
+			     bool expected)
 {
 	struct dart_tenant *tenant = host->tenant;
+	bool active = dart_tenant_is_active(tenant);
 
 	dart_host_not_expected(host);
 	if (!host->alive) {
@@ -214,9 +229,11 @@ static void dart_host_enters(struct dart_senders *s, struct dart_host *host, u32
 		host->busy = 0;
 		host->busy_now = 0;
 		dart_use_begins(host);
-		if (!tenant->n++)
-			WRITE_ONCE(s->active, s->active + 1);
+		tenant->n++;
 	}
+	host->expected = expected;
+	tenant->expected += expected;
+	dart_tenant_count(s, tenant, active);
 	if (weight > host->weight) {
 		if (host->limited)
 			WRITE_ONCE(tenant->limited, tenant->limited + weight - host->weight);
@@ -228,13 +245,14 @@ static void dart_host_enters(struct dart_senders *s, struct dart_host *host, u32
 static void dart_host_leaves(struct dart_senders *s, struct dart_host *host)
 {
 	struct dart_tenant *tenant = host->tenant;
+	bool active = dart_tenant_is_active(tenant);
 
 	host->alive = false;
 	dart_host_not_expected(host);
 	dart_use_ends(host);
 	WRITE_ONCE(tenant->weight, tenant->weight - host->weight);
-	if (!--tenant->n)
-		WRITE_ONCE(s->active, s->active - 1);
+	tenant->n--;
+	dart_tenant_count(s, tenant, active);
 }
 
 /* Remove idle hosts from the set; connections may still point to them.  Return: number removed. */
@@ -343,9 +361,7 @@ bool dart_senders_name(struct dart_senders *s, struct dart_tenant *tenant,
 		if (host->alive)
 			continue;
 		WRITE_ONCE(host->seen, jiffies);
-		dart_host_enters(s, host, 1);
-		host->expected = true;
-		tenant->expected++;
+		dart_host_enters(s, host, 1, true);
 		WRITE_ONCE(tenant->expires, min_not_zero(tenant->expires, now + DART_EXPECT_NS));
 	}
 	spin_unlock_bh(&s->lock);
@@ -401,7 +417,7 @@ void dart_message_begins(struct dart_senders *s, struct dart_message *msg,
 		WRITE_ONCE(host->messages, host->messages + 1);
 		WRITE_ONCE(tenant->messages, tenant->messages + 1);
 		WRITE_ONCE(host->seen, jiffies);
-		dart_host_enters(s, host, weight);
+		dart_host_enters(s, host, weight, false);
 		WRITE_ONCE(host->busy_now, host->busy_now + 1);
 		msg->look = tenant->look;
 		msg->epoch = host->epoch;

@@ -165,7 +165,7 @@ struct dart_meter {
  * struct dart_senders - the senders of a network namespace
  * @lock: protects all hosts and tenants, except for the fields marked otherwise.  BH off
  * @tenants: every tenant that is known
- * @active: tenants whose set is not empty; read without the lock
+ * @active: tenants whose set has a host that has sent; read without the lock
  * @reap_at: when dart_senders_reap() is due, in jiffies; read without the lock
  * @meter_lock: protects @meter.  BH off
  * @meter: bytes that the link receives, for all tenants together

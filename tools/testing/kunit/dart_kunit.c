@@ -168,7 +168,7 @@ static void check(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, tenant->weight, weight);
 		KUNIT_ASSERT_EQ(test, tenant->expected, expected);
 		KUNIT_ASSERT_LE(test, expected, DART_EXPECTED);
-		active += n > 0;
+		active += n > expected;
 	}
 	KUNIT_ASSERT_EQ(test, set->active, active);
 }
