@@ -375,12 +375,16 @@ static void color_pause_work(struct gl_bh_work *work)
 		color_pause_kick(link);
 }
 
-static enum hrtimer_restart color_pause_timer(struct hrtimer *timer)
+/* Send the pause again: it ends soon, or the neighbour does not know of it. */
+static void color_pause_again(struct color_pause_link *link)
 {
-	struct color_pause_link *link = container_of(timer, struct color_pause_link, timer);
-
 	WRITE_ONCE(link->again, true);
 	color_pause_kick(link);
+}
+
+static enum hrtimer_restart color_pause_timer(struct hrtimer *timer)
+{
+	color_pause_again(container_of(timer, struct color_pause_link, timer));
 	return HRTIMER_NORESTART;
 }
 
@@ -447,6 +451,27 @@ static void color_pause_wake(struct color_pause_link *link)
 
 	list_for_each_entry_rcu(pause, &link->ports, entry)
 		__netif_schedule(qdisc_root(pause->sch));
+}
+
+/* The link is down.  When it is up again its neighbour pauses nothing: another one may be there. */
+static void color_pause_forget(struct color_pause_link *link)
+{
+	u32 storm = READ_ONCE(link->storm);
+	int prio;
+	u64 now;
+
+	spin_lock_bh(&link->lock);
+	now = ktime_get_ns();
+	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++) {
+		struct color_pfc_received *h = &link->received[prio];
+
+		link->storms += color_pfc_receive(h, 0, now, storm);
+		atomic64_set(&link->until[prio], h->until);
+	}
+	spin_unlock_bh(&link->lock);
+	rcu_read_lock();
+	color_pause_wake(link);
+	rcu_read_unlock();
 }
 
 static void color_pause_hear(struct color_pause_link *link, const struct color_pfc_mac *mac)
@@ -924,6 +949,9 @@ static void color_pause_set_link(struct color_pause_link *link, const struct col
 	int prio;
 
 	WRITE_ONCE(link->rate, link->speed ?: pause->port.rate);
+	/* A timer that runs expires too late for a faster link. */
+	if (color_pause_fastest(link, pause) > link->fastest)
+		WRITE_ONCE(link->again, true);
 	WRITE_ONCE(link->fastest, color_pause_fastest(link, pause));
 	WRITE_ONCE(link->storm, cfg->storm);
 	for (prio = 0; prio < TC_COLOR_PAUSE_PRIOS; prio++) {
@@ -1355,8 +1383,15 @@ static int color_pause_event(struct notifier_block *nb, unsigned long event, voi
 	switch (event) {
 	case NETDEV_PRECHANGEUPPER:
 		return color_pause_enslave(ptr);
+	case NETDEV_DOWN:
+		color_pause_forget(link);
+		break;
 	case NETDEV_UP:
 	case NETDEV_CHANGE:
+		if (netif_carrier_ok(dev))
+			color_pause_again(link);
+		else
+			color_pause_forget(link);
 		link->stale = true;
 		schedule_work(&color_pause_reader);
 		break;

@@ -11,6 +11,7 @@ Frames of 1000 bytes take 1 ms at 8 Mbit/s.  A quantum of a pause is 51.2 ns, th
 import struct
 import subprocess
 import tempfile
+import time
 
 from lab.net import frames as p
 from lab.net import pfc
@@ -731,6 +732,38 @@ def moved():
         net.change("p0", "pause obey")
         equal([times for _, times in net.received()], [dict.fromkeys(range(8), 0)],
               "PFC frames with pause obey")
+
+
+@case("the link of a paused neighbour goes down and up: an Xoff at once")
+def flap():
+    with pfc.switch(f"{FIRST} xoff 10000", STOPPED) as net:
+        fill(net, 11)
+        late = []
+        for number in range(8):
+            p.run("ip", "link", "set", "n0", "down")
+            p.settle(10e-3 + number * 250e-6)
+            p.run("ip", "link", "set", "n0", "up")
+            up = time.time_ns()
+            received = p.Receiver("n0")
+            p.settle(5e-3)
+            late += [when - up for when, one in received.frames(wait=0.001)
+                     if pfc.times(one) == EVERY][:1]
+            received.close()
+        equal(len(late), 8, "links with an Xoff")
+        within(max(late), -1e6, 200e3, "ns from the link's begin to Xoff")
+
+
+@case("a paused port's link goes down and up: the pause has ended", dev=("n1", "p1"))
+def new_neighbour(dev):
+    with pfc.switch("limit 1m", "rate 8mbit limit 1m pause obey storm never") as net:
+        net.pause(EVERY)
+        p.run("ip", "link", "set", dev, "down")
+        p.settle(0.1e-3)
+        p.run("ip", "link", "set", dev, "up")
+        p.settle(10e-3)
+        paused = pfc.stats("p1")["paused"]
+        equal(len(paused), 8, f"paused priorities: {paused}")
+        within(max(paused.values()), 0, LONGEST / 2, "ns of the pause")
 
 
 @case("a paused port: pause none, device down, replaced port, new device",
