@@ -152,10 +152,20 @@ static int color_parse_int(struct color_config *cfg, struct nlattr **tb,
 	return 0;
 }
 
+/* The size that an attribute replaces; 0 if it is not known. */
+static u32 color_size_before(const struct color_config *cfg, int attr)
+{
+	if (attr == TCA_COLOR_LIMIT)
+		return cfg->limit;
+	return attr == TCA_COLOR_POOL_SIZE ? 0 : cfg->thresh[attr - TCA_COLOR_RED];
+}
+
 /* Refuse sizes below one packet: the user means kilobytes, or packets.  But a threshold below
- * Ethernet's smallest frame is allowed, to refuse all packets of a colour.
+ * Ethernet's smallest frame is allowed, to refuse all packets of a colour.  And so is the present
+ * size, which a greater MTU may have made too small.
  */
-static int color_parse_sizes(u32 packet, struct nlattr **tb, struct netlink_ext_ack *extack)
+static int color_parse_sizes(const struct color_config *cfg, u32 packet, struct nlattr **tb,
+			     struct netlink_ext_ack *extack)
 {
 	static const struct {
 		int		attr;
@@ -181,6 +191,8 @@ static int color_parse_sizes(u32 packet, struct nlattr **tb, struct netlink_ext_
 		if (!attr || nla_get_u32(attr) >= packet)
 			continue;
 		if (sizes[i].color && nla_get_u32(attr) < ETH_ZLEN)
+			continue;
+		if (nla_get_u32(attr) == color_size_before(cfg, sizes[i].attr))
 			continue;
 		NL_SET_BAD_ATTR(extack, attr);
 		if (extack)
@@ -296,7 +308,7 @@ static int color_parse_ecn(struct color_config *cfg, struct nlattr **tb,
 int color_config_parse(struct color_config *cfg, u32 packet, struct nlattr **tb,
 		       struct netlink_ext_ack *extack)
 {
-	int err = color_parse_sizes(packet, tb, extack);
+	int err = color_parse_sizes(cfg, packet, tb, extack);
 
 	if (err)
 		return err;

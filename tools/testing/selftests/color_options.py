@@ -347,6 +347,18 @@ def rebuilt():
             p.tc("qdisc del dev q0 root")
 
 
+@case("the MTU grows above a size: the present size is accepted, and no other that is too small")
+def greater_mtu():
+    p.port("limit 7k red 6k yellow 5k green 4k")
+    p.run("ip", "link", "set", "dev", "p0", "mtu", "9000")
+    before = p.options("p0")
+    p.tc("qdisc change dev p0 root color limit 7k red 6k yellow 5k green 4k")
+    equal(p.options("p0"), before, "options")
+    done = p.tc("qdisc change dev p0 root color red 5k", check=False)
+    true("one packet" in done.stderr, f"red 5k: {done.stderr!r}")
+    equal(p.options("p0"), before, "options after that")
+
+
 @case("statistics in text: queue, pool, colours, trim and red auto")
 def statistics():
     p.port("rate 8bit red 1000 pool sw size 10k trim 61", mtu=486)
