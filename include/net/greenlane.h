@@ -413,12 +413,23 @@ static inline struct gl_transport *gl_transport(const struct sock *sk)
 void gl_nest(struct gl_transport *t, const struct gl_transport *inner, size_t size);
 void gl_release(struct sock *sk);
 
+/* The transport of a TCP socket that is not closed, or NULL.  Without the lock, under RCU:
+ * setsockopt() may replace it meanwhile, and its module stays.
+ */
+static inline struct gl_transport *gl_ours(const struct sock *sk)
+{
+	const struct tcp_congestion_ops *ops = READ_ONCE(inet_csk(sk)->icsk_ca_ops);
+
+	return ops->release == gl_release ?
+	       container_of(ops, struct gl_transport, ops) : NULL;
+}
+
 /* Is the congestion control a transport?  For any TCP socket that is not closed; socket locked
  * or under RCU.
  */
 static inline bool gl_is_ours(const struct sock *sk)
 {
-	return READ_ONCE(inet_csk(sk)->icsk_ca_ops)->release == gl_release;
+	return gl_ours(sk);
 }
 
 /* Would TCP hold back less than an MSS now, by Nagle's algorithm (Minshall's variant) or CORK? */

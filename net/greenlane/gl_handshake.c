@@ -179,6 +179,7 @@ static bool gl_out_synack(struct gl_net *gn, struct net *net, struct sk_buff *sk
 static bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb, u8 family)
 {
 	struct sock *sk = skb->sk;
+	const struct gl_transport *t;
 	const struct gl_sock *gs;
 
 	if (sk->sk_state == TCP_NEW_SYN_RECV)
@@ -187,13 +188,14 @@ static bool gl_out_hello(struct gl_net *gn, struct net *net, struct sk_buff *skb
 	if (gs)
 		return gl_marking(gs) &&
 		       gl_out_handshake(gn, net, gs->transport->protocol, skb, family);
-	if (READ_ONCE(sk->sk_state) != TCP_SYN_SENT || !gl_is_ours(sk) || sk_is_mptcp(sk) ||
+	t = gl_ours(sk);
+	if (READ_ONCE(sk->sk_state) != TCP_SYN_SENT || !t || sk_is_mptcp(sk) ||
 	    gl_tcp_signed(sk) || READ_ONCE(inet_csk(sk)->icsk_retransmits) >= GL_SYN_TRIES)
 		return false;
 	/* Only the first pass through LOCAL_OUT is under the socket lock. */
-	if (gl_option_read(tcp_hdr(skb), NULL) != gl_transport(sk)->protocol->hello)
+	if (gl_option_read(tcp_hdr(skb), NULL) != t->protocol->hello)
 		gl_init_again(sk);
-	return gl_out_handshake(gn, net, gl_transport(sk)->protocol, skb, family);
+	return gl_out_handshake(gn, net, t->protocol, skb, family);
 }
 
 /* --- LOCAL_OUT --------------------------------------------------------------
