@@ -71,6 +71,14 @@ static inline void gl_pace(struct sock *sk, u64 rate)
 	WRITE_ONCE(sk->sk_pacing_rate, clamp_t(u64, rate, 1, limit));
 }
 
+/* Has the application's limit of 0 replaced the rate?  SO_MAX_PACING_RATE sets both.  For
+ * min_tso_segs(), before data leaves.
+ */
+static inline bool gl_pace_is_lost(const struct sock *sk)
+{
+	return unlikely(!READ_ONCE(sk->sk_pacing_rate));
+}
+
 /**
  * gl_pace_as_tcp() - set the pacing rate as TCP does without cong_control()
  * @sk: the connection, locked

@@ -149,7 +149,7 @@ static void gl_init_again(struct sock *sk)
 
 	if (!icsk->icsk_ca_initialized)
 		return;
-	icsk->icsk_ca_ops->release(sk);
+	gl_release(sk);
 	icsk->icsk_ca_initialized = 0;
 }
 
@@ -366,8 +366,10 @@ static void gl_in_synack(struct sock *sk, u32 ack, const struct gl_protocol *pro
 	    after(ack, READ_ONCE(tp->write_seq)))
 		return;
 	WRITE_ONCE(inet_sk(sk)->rcv_tos, protocol ? GL_TOS_ANSWERED(protocol->hello) : 0);
-	if (protocol)
-		gl_in_init_again(sk);
+	/* Also if the peer has refused: a base may have taken the ECN that the SYN requested for
+	 * granted.
+	 */
+	gl_in_init_again(sk);
 }
 
 /* The client repeats its SYN without the option: so shall the answer be. */

@@ -135,8 +135,11 @@ EXPORT_SYMBOL_GPL(gl_detach);
  */
 void gl_release(struct sock *sk)
 {
-	const struct gl_transport *t = gl_transport(sk);
+	const struct gl_transport *t = gl_ours(sk);
 
+	/* gl_out_hello() calls it without the lock, if a SYN passes LOCAL_OUT again. */
+	if (!t)
+		return;
 	while (t->inner)
 		t = t->inner;
 	gl_detach(sk);

@@ -70,7 +70,7 @@ enum dcqcn_recovery {
  * @sent: tp->bytes_sent at the last update of @rate
  * @cut_at: time of the last reduction, µs; valid if @was_cut
  * @echo_at: time of the last ECE that was sent, µs; valid if @echoed
- * @echo_out: tp->segs_out, the low bits, when that was due
+ * @echo_out: tp->segs_out when that was due
  * @back: the sequence number that go-back-N has gone back to; valid if @went_back
  * @back_at: departure of the first packet after that, TCP's clock, ns >> DCQCN_BACK_SHIFT
  * @was_cut: the rate has been reduced
@@ -87,9 +87,9 @@ struct dcqcn {
 	u32			sent;
 	u32			cut_at;
 	u32			echo_at;
+	u32			echo_out;
 	u32			back;
 	u32			back_at;
-	u16			echo_out;
 	u8			was_cut:1,
 				echoed:1,
 				paces:1,
@@ -486,7 +486,12 @@ static void dcqcn_unmarked(struct sock *sk)
 	const struct dcqcn *ca = dcqcn_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (gl_tcp_ecn_rfc3168(tp) && !(ca->echoed && ca->echo_out == (u16)tp->segs_out))
+	if (!gl_tcp_ecn_rfc3168(tp))
+		return;
+	/* A CWR that arrived behind the mark has removed the report, too. */
+	if (ca->echoed && ca->echo_out == tp->segs_out)
+		tp->ecn_flags |= TCP_ECN_DEMAND_CWR;
+	else
 		tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
 }
 
@@ -563,8 +568,11 @@ static u32 dcqcn_undo_cwnd(struct sock *sk)
 static u32 dcqcn_min_tso_segs(struct sock *sk)
 {
 	const struct dcqcn *ca = dcqcn_of(sk);
-	u32 least = gl_rate_burst(sk, READ_ONCE(dcqcn_net(sk)->burst_us));
+	u32 least;
 
+	if (gl_pace_is_lost(sk))
+		dcqcn_set_pacing(sk, dcqcn_path(sk).extra);
+	least = gl_rate_burst(sk, READ_ONCE(dcqcn_net(sk)->burst_us));
 	/* The packet that go-back-N goes back to leaves alone: TLT makes the last packet of a burst
 	 * important, and a NACK cannot report that this one is lost again.
 	 */

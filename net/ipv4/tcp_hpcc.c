@@ -435,12 +435,17 @@ static void hpcc_set_state(struct sock *sk, u8 state)
 static u32 hpcc_min_tso_segs(struct sock *sk)
 {
 	const struct hpcc *ca = hpcc_of(sk);
+	struct hpcc_path path;
 	u32 segs;
 
 	if (ca->idle && ca->governed && tcp_send_head(sk))
 		hpcc_resume(sk);
 	gl_gso_default(sk);
 	if (ca->governed) {
+		if (gl_pace_is_lost(sk)) {
+			hpcc_path(sk, &path);
+			hpcc_set_pacing(sk, &path);
+		}
 		segs = div_u64(hpcc_window_bytes(&ca->w), HPCC_BURSTS * tcp_sk(sk)->mss_cache);
 		sk->sk_gso_max_segs = clamp(segs, 1U, (u32)sk->sk_gso_max_segs);
 	}

@@ -286,6 +286,8 @@ static u32 timely_undo_cwnd(struct sock *sk)
 
 static u32 timely_min_tso_segs(struct sock *sk)
 {
+	if (gl_pace_is_lost(sk) && timely_of(sk)->rate.cur)
+		gl_rate_pace(sk, timely_of(sk)->rate.cur, timely_link(sk).extra);
 	return gl_rate_burst(sk, READ_ONCE(timely_net(sk)->burst_us));
 }
 
