@@ -76,6 +76,7 @@
  * @net: the links of the device's namespace.  The device may be in another namespace, with another
  *	ifindex, when its last port is destroyed: requests for filters hold qdiscs without RTNL
  * @ifindex: ifindex of the device in the namespace of @net
+ * @downs: the device's carrier_down_count at the last event; RTNL
  * @stale: the device's speed may have changed
  * @all: entry in color_pause_links
  * @taps: packet handler: receives all packets that arrive by the device
@@ -116,6 +117,7 @@ struct color_pause_link {
 	u32			storm;
 	u64			speed;
 	unsigned int		users;
+	int			downs;
 	bool			stale;
 	struct list_head	all;
 	struct list_head	ports;
@@ -1027,6 +1029,7 @@ static struct color_pause_link *color_pause_link_new(struct color_pause_net *cn,
 	/* Frames that the device sends are not from the neighbour. */
 	link->taps.type = htons(ETH_P_ALL);
 	link->taps.dev = dev;
+	link->downs = atomic_read(&dev->carrier_down_count);
 	link->taps.func = color_pause_receive;
 	link->taps.ignore_outgoing = true;
 	list_add(&link->all, &color_pause_links);
@@ -1388,10 +1391,13 @@ static int color_pause_event(struct notifier_block *nb, unsigned long event, voi
 		break;
 	case NETDEV_UP:
 	case NETDEV_CHANGE:
+		/* One event may stand for a link that went down and came up. */
+		if (link->downs != atomic_read(&dev->carrier_down_count)) {
+			link->downs = atomic_read(&dev->carrier_down_count);
+			color_pause_forget(link);
+		}
 		if (netif_carrier_ok(dev))
 			color_pause_again(link);
-		else
-			color_pause_forget(link);
 		link->stale = true;
 		schedule_work(&color_pause_reader);
 		break;
