@@ -141,13 +141,14 @@ static bool gl_synack_answers(const struct request_sock *req, const struct sk_bu
 /* Have TCP call init() when the connection is established, as it does unless the congestion control
  * was chosen in SYN_SENT: by setsockopt(), or by BPF at BPF_SOCK_OPS_TCP_CONNECT_CB.  Then TCP has
  * called init() already, which cannot attach yet (gl_attach()), and would not call it again: this
- * end would not run the transport that it has advertised to the peer.  Socket locked.
+ * end would not run the transport that it has advertised to the peer.  The application may have
+ * selected another congestion control since the caller looked.  Socket locked.
  */
 static void gl_init_again(struct sock *sk)
 {
 	struct inet_connection_sock *icsk = inet_csk(sk);
 
-	if (!icsk->icsk_ca_initialized)
+	if (!icsk->icsk_ca_initialized || !gl_is_ours(sk))
 		return;
 	gl_release(sk);
 	icsk->icsk_ca_initialized = 0;
@@ -341,14 +342,13 @@ static const struct gl_protocol *gl_in_hello(struct gl_net *gn, struct net *net,
 }
 
 /* The application may have selected the transport after the SYN that this SYN-ACK answers, in place
- * of another transport with the same hello.  Before the lock was taken it may have selected another
- * congestion control, which has no release().
+ * of another transport with the same hello.
  */
 static void gl_in_init_again(struct sock *sk)
 {
 	local_bh_disable();
 	bh_lock_sock_nested(sk);
-	if (!sock_owned_by_user(sk) && sk->sk_state == TCP_SYN_SENT && gl_is_ours(sk))
+	if (!sock_owned_by_user(sk) && sk->sk_state == TCP_SYN_SENT)
 		gl_init_again(sk);
 	bh_unlock_sock(sk);
 	local_bh_enable();

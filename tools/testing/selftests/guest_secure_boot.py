@@ -63,7 +63,6 @@ try unsigned-log dmesg -t
 try unsigned-sysctl sysctl -w net.ipv4.tcp_congestion_control=tlt_dctcp
 try with-make with_make
 try signer modinfo -F signer greenlane
-dmesg -C
 try unknown modprobe greenlane
 try with-dkms with_dkms
 try check check
@@ -73,7 +72,6 @@ for ko in "$modules"/updates/greenlane/net/*.ko; do
 done
 try enrolled modprobe tcp_tlt
 try enrolled-sysctl sysctl -w net.ipv4.tcp_congestion_control=tlt_dctcp
-try enrolled-signer modinfo -F signer greenlane
 """
 
 

@@ -220,39 +220,41 @@ def after_rto(how):
         equal(wire.a.netstat("TCPTimeouts"), 1, "RTOs")
 
 
+def beside(wire, forge, late=0.0):
+    """Another connection of the receiver gets the headers that forge(trimmed, end) makes; then a packet
+    of this one is trimmed, and all bytes arrive within 1 ms and `late` s."""
+    other, other_server = wire.connect(port=2000)
+    _, trimmed, end = forged(wire, other, other_server)
+    client, server = wire.connect()
+    true(wire.transfer(client, server, 20_000), "bytes arrive")
+    wire.run(5e-3)
+    forge(trimmed, end)
+    wire.mark()
+    trims(wire, 9)
+    client.send(pattern(10 * MSS[4]))
+    equal(len(wire.receive(server, 10 * MSS[4], 1e-3 + late)), 10 * MSS[4], "bytes in time")
+
+
 @case("headers of data that has arrived do not reserve the link of others", length=(65535, 1448))
 def squat(length):
-    with wires("reno", speed=1000) as wire:
-        other, other_server = wire.connect(port=2000)
-        _, trimmed, end = forged(wire, other, other_server)
-        client, server = wire.connect()
-        true(wire.transfer(client, server, 20_000), "bytes arrive")
-        wire.run(5e-3)
+    def forge(trimmed, end):
         for _ in range(200):
             trimmed((end - length) & 0xffffffff, length)
         trimmed(end, 60_000)            # as long as no packet: counts as one of an MSS
-        wire.mark()
-        trims(wire, 9)
-        client.send(pattern(10 * MSS[4]))
-        equal(len(wire.receive(server, 10 * MSS[4], 1e-3)), 10 * MSS[4], "bytes within 1 ms")
+
+    with wires("reno", speed=1000) as wire:
+        beside(wire, forge)
 
 
 @case("headers that arrive again and again: a report of each part, other connections' repairs do not wait",
       step=(0, 1, 500))
 def again(step):
-    with wires("reno", speed=1000) as wire:
-        other, other_server = wire.connect(port=2000)
-        _, trimmed, end = forged(wire, other, other_server)
-        client, server = wire.connect()
-        true(wire.transfer(client, server, 20_000), "bytes arrive")
-        wire.run(5e-3)
+    def forge(trimmed, end):
         for number in range(200):
             trimmed(end + number * step, 1448)
-        wire.mark()
-        trims(wire, 9)
-        client.send(pattern(10 * MSS[4]))
-        late = (1448 + 200 * step) * 8e-9 * 1.1
-        equal(len(wire.receive(server, 10 * MSS[4], 1e-3 + late)), 10 * MSS[4], "bytes")
+
+    with wires("reno", speed=1000) as wire:
+        beside(wire, forge, (1448 + 200 * step) * 8e-9 * 1.1)
         # The first leaves at once, and so does not wait when the second arrives.
         within(sum(length for _, length in reports(wire)), 3 * 1448, 3 * 1448 + 200 * step,
                "bytes in reports: twice the first segment, the rest, the other connection's")

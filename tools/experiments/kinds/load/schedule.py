@@ -71,7 +71,7 @@ class Schedule(Plan):
         return sorted(int(self.random.random() * end) for _ in range(round(n)))
 
     def _incast_times(self, n):
-        # Both draw as many random numbers, so the receivers are the same.
+        # An incast draws its receiver after these times, so with --periodic it has the same one.
         times = self.times(n, self.end)
         if not self.config["periodic"]:
             return times

@@ -33,23 +33,27 @@ def image(kdir):
     built = kdir / "arch/x86/boot/bzImage"
     if built.exists():
         return built
-    packed = next((kdir / "boot").glob("vmlinuz-*"))
-    return unpacked(packed) or packed
+    return unpacked(packed(kdir)) or packed(kdir)
 
 
-def unpacked(packed):
+def packed(kdir):
+    """The file of the distribution's kernel, as its boot loader starts it."""
+    return next((kdir / "boot").glob("vmlinuz-*"))
+
+
+def unpacked(bzimage):
     """The ELF file within a bzImage, in a file beside it, which QEMU boots through PVH; None if that
     needs more than a decompressor of xz.
 
     An emulated processor takes 4 s to decompress the kernel, and ours half a second, once.
     """
-    elf = packed.with_name(packed.name.replace("vmlinuz", "vmlinux"))
+    elf = bzimage.with_name(bzimage.name.replace("vmlinuz", "vmlinux"))
     if elf.exists():
         return elf
-    config = packed.with_name(packed.name.replace("vmlinuz", "config"))
+    config = bzimage.with_name(bzimage.name.replace("vmlinuz", "config"))
     if not config.exists() or "\nCONFIG_PVH=y\n" not in config.read_text(encoding="ascii"):
         return None
-    content = packed.read_bytes()
+    content = bzimage.read_bytes()
     offset, length = struct.unpack_from("<II", content, PAYLOAD)
     begin = (content[SETUP_SECTS] + 1) * SECTOR + offset
     payload = content[begin:begin + length]
@@ -93,12 +97,9 @@ def kvm_works(kdir, cache):
     return known.read_text() == "yes"
 
 
-def sign(run, image):
-    """Sign an image for UEFI with the key of the firmware's database."""
-    key = run / "snakeoil.key"
-    subprocess.run(["openssl", "rsa", "-in", SNAKEOIL.with_suffix(".key"), "-passin",
-                    "pass:snakeoil", "-out", key], check=True, stderr=subprocess.DEVNULL)
-    subprocess.run(["sbsign", "--key", key, "--cert", SNAKEOIL, "--output", image, image],
+def sign(key, program):
+    """Sign a program for UEFI with the key of the firmware's database."""
+    subprocess.run(["sbsign", "--key", key, "--cert", SNAKEOIL, "--output", program, program],
                    check=True, stderr=subprocess.DEVNULL)
 
 
@@ -118,9 +119,12 @@ def secure_boot(words, run):
         at = qemu.index(option)
         _, given[option] = qemu[at:at + 2]
         del qemu[at:at + 2]
+    key = run / "snakeoil.key"      # without its password
+    subprocess.run(["openssl", "rsa", "-in", SNAKEOIL.with_suffix(".key"), "-passin",
+                    "pass:snakeoil", "-out", key], check=True, stderr=subprocess.DEVNULL)
     kernel, program, store = run / "vmlinuz", run / "esp/EFI/BOOT/BOOTX64.EFI", run / "vars.fd"
     shutil.copyfile(given["-kernel"], kernel)
-    sign(run, kernel)
+    sign(key, kernel)
     (run / "cmdline").write_text(given["-append"])
     program.parent.mkdir(parents=True)
     sections = {".cmdline": (run / "cmdline", 0x30000), ".linux": (kernel, 0x2000000),
@@ -129,7 +133,7 @@ def secure_boot(words, run):
         ["objcopy", *(word for name, (file, address) in sections.items() for word in (
             "--add-section", f"{name}={file}", "--change-section-vma", f"{name}={address:#x}")),
          STUB, program], check=True)
-    sign(run, program)
+    sign(key, program)
     shutil.copyfile(FIRMWARE / "OVMF_VARS_4M.snakeoil.fd", store)
     return [*qemu, "-machine", "smm=on",
             "-global", "driver=cfi.pflash01,property=secure,value=on",
@@ -141,7 +145,7 @@ def secure_boot(words, run):
 
 def command(kdir, init, run, out, args, streams):
     """The command that starts the guest; its ports write to the streams."""
-    kernel = next((kdir / "boot").glob("vmlinuz-*")) if args.secure_boot else image(kdir)
+    kernel = packed(kdir) if args.secure_boot else image(kdir)
     # init.c mounts the host's root again, with a cache.
     devices = ["-fsdev", "local,id=glroot,path=/,security_model=none,readonly=on,multidevs=remap",
                "-device", "virtio-9p-pci,fsdev=glroot,mount_tag=greenlane.root"]
